@@ -1,0 +1,60 @@
+"""`dntm data stats`: Table 1 of a dataset, beside the paper's numbers."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from dntm.corpus.dataset import Dataset
+from dntm.corpus.statistics import PAPER_TABLE_1, SplitStatistics
+
+_ROWS = (
+    "# of documents",
+    "Avg. # of sentences",
+    "Avg. # of unique entities",
+    "... occurring more than once",
+    "Avg. # of occurrences of an entity",
+)
+
+
+@dataclass(frozen=True)
+class Command:
+    """Print Table 1 for each split of a dataset, the paper's numbers in brackets."""
+
+    dataset: tyro.conf.Positional[Path]
+    """The dataset folder."""
+
+    def run(self) -> None:
+        """Print the table."""
+        print_table_1(Dataset.open(self.dataset))
+
+
+def print_table_1(dataset: Dataset) -> None:
+    """Table 1, a column a split, and what the paper does not count."""
+    counts = {
+        split: SplitStatistics(**dataset.information["counts"][split]) for split in PAPER_TABLE_1
+    }
+    print(f"{'Table 1 (paper: OntoNotes)':<36}" + "".join(f"{split:>18}" for split in counts))
+    for row, label in enumerate(_ROWS):
+        cells = []
+        for split, statistics in counts.items():
+            ours, paper = statistics.table_1()[row], PAPER_TABLE_1[split][row]
+            cells.append(f"{ours:,.{0 if row == 0 else 2}f} ({paper:g})")
+        print(f"{label:<36}" + "".join(f"{cell:>18}" for cell in cells))
+    _print_row("tokens", [f"{c.tokens:,}" for c in counts.values()])
+    _print_row(
+        "entity tokens", [f"{c.entity_tokens / max(c.tokens, 1):.1%}" for c in counts.values()]
+    )
+    _print_row(
+        "unknown words", [f"{c.unknown_tokens / max(c.tokens, 1):.1%}" for c in counts.values()]
+    )
+    left_out = dataset.information["left_out"]
+    print(
+        f"vocabulary: {len(dataset.vocabulary):,} rows; left out: "
+        f"{left_out['too_many_entities']} with more than {dataset.vocabulary.entities} entities, "
+        f"{left_out['in_no_split']} in no split, {left_out['malformed']} malformed"
+    )
+
+
+def _print_row(label: str, cells: list[str]) -> None:
+    print(f"{label:<36}" + "".join(f"{cell:>18}" for cell in cells))

@@ -1,0 +1,73 @@
+"""`dntm COMMAND ...`: finds the command's module, parses its options, runs it, reports errors.
+
+Only the module of the command that was asked for is imported, so that help comes at once.
+"""
+
+import importlib
+import os
+import sys
+from functools import partial
+from typing import Any, NoReturn
+
+COMMANDS = {
+    "data build": ("dntm.cli.data_build", "build a dataset from a corpus, by name or from files"),
+    "data list": ("dntm.cli.data_list", "the corpora known by name, with their licences"),
+    "data stats": ("dntm.cli.data_stats", "Table 1 of a dataset beside the paper's"),
+    "data show": ("dntm.cli.data_show", "an anonymised document in colour"),
+    "train": ("dntm.cli.train", "train a language model on a dataset"),
+    "evaluate": ("dntm.cli.evaluate", "perplexities of a trained model, and a record a token"),
+    "benchmark data": ("dntm.cli.benchmark_data", "how fast text is read on this machine"),
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one command; errors in what the user gave are one sentence and exit code 1."""
+    words = sys.argv[1:] if arguments is None else arguments
+    name = next((n for n in (" ".join(words[:2]), " ".join(words[:1])) if n in COMMANDS), None)
+    if name is None:
+        _help(words)
+    rest = words[len(name.split()) :]
+    try:
+        command = importlib.import_module(COMMANDS[name][0]).Command
+        parse = getattr(command, "parse", None) or partial(_parse, command)
+        parse(rest, f"dntm {name}").run()
+        sys.stdout.flush()
+    except (ValueError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
+        _fail(str(error), 1)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
+
+
+def _parse(command: Any, arguments: list[str], prog: str) -> Any:
+    import tyro
+
+    return tyro.cli(command, prog=prog, args=arguments)
+
+
+def _help(words: list[str]) -> NoReturn:
+    from dntm import __version__
+
+    if words[:1] == ["--version"]:
+        print(f"dntm {__version__}")
+        sys.exit(0)
+    asked = not words or words[-1] in ("-h", "--help")
+    groups = {name.split()[0] for name in COMMANDS}
+    shown = words[0] if words and words[0] in groups else ""
+    lines = [f"  {n:<16}  {s}" for n, (_, s) in COMMANDS.items() if n.startswith(shown)]
+    print(
+        "usage: dntm COMMAND [OPTIONS]\n\n"
+        "Dynamic Neural Text Model: meanings of unknown words, built while reading.\n\n"
+        "commands:\n" + "\n".join(lines) + "\n\nOptions of a command: dntm COMMAND --help",
+        file=sys.stdout if asked else sys.stderr,
+    )
+    if asked:
+        sys.exit(0)
+    _fail(f"no command {' '.join(words[:2])!r}", 2)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    print(f"dntm: error: {message}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,100 @@
+"""`dntm train`: train a language model on a dataset.
+
+Settings come from the recipe, then from a YAML file, then from the command line.
+"""
+
+import argparse
+import dataclasses
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import tyro
+import yaml
+from tqdm import tqdm
+
+from dntm.cli.tables import print_groups
+from dntm.experiments import RECIPES
+from dntm.training.config import TrainConfig, merged
+
+if TYPE_CHECKING:
+    from dntm.training.language_modelling import Progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command(TrainConfig):
+    """Train a baseline or dynamic language model and evaluate its best weights."""
+
+    recipe: Literal["modern", "paper"] = "modern"
+    """Where the settings below start from: the paper's, or what helps on small corpora today."""
+    config: Path | None = None
+    """A YAML file of settings, such as a run's config.yaml; options given here override it."""
+    resume: bool = False
+    """Go on with the interrupted run of the output folder."""
+
+    @classmethod
+    def parse(cls, arguments: list[str], prog: str) -> Self:
+        """Read the recipe and the YAML file first: they are the defaults of all other options."""
+        first = argparse.ArgumentParser(prog=prog, add_help=False, allow_abbrev=False)
+        first.add_argument("--recipe", choices=sorted(RECIPES), default="modern")
+        first.add_argument("--config", type=Path)
+        given, _ = first.parse_known_args(arguments)
+        model, recipe = RECIPES[given.recipe]
+        missing: Any = tyro.MISSING
+        default = cls(dataset=missing, output_dir=missing, model=model, training=recipe)
+        if given.config:
+            default = merged(default, _read_yaml(given.config), str(given.config))
+        return tyro.cli(cls, prog=prog, args=arguments, default=default)
+
+    def run(self) -> None:
+        """Train with a progress bar, then print Table 2's groups."""
+        from dntm.training.language_modelling import Interrupted, train_run
+        from dntm.training.run_folder import RunFolder
+
+        names = [field.name for field in dataclasses.fields(TrainConfig)]
+        config = TrainConfig(**{name: getattr(self, name) for name in names})
+        try:
+            _show(train_run(config, resume=self.resume))
+        except Interrupted:
+            sys.exit(f"dntm: interrupted; {config.output_dir} goes on with --resume")
+        results = RunFolder(config.output_dir).read_results()
+        for split, groups in results["splits"].items():
+            print_groups(f"perplexity on {split}", {str(config.output_dir): groups})
+        print(f"run: {config.output_dir}")
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not YAML: {error}") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: expected settings such as 'seed: 1'")
+    return values
+
+
+def _show(run: "Iterator[Progress]") -> None:
+    """Tokens a second, the running loss, the time left, and a line a validation."""
+    bar = tqdm(unit="batch", desc="training", mininterval=0.5, smoothing=0.05)
+    tokens, start, loss = 0, time.monotonic(), 0.0
+    for progress in run:
+        bar.total = progress.batches
+        bar.update(progress.batch - bar.n)
+        if progress.validation:
+            groups = progress.validation
+            bar.write(
+                f"batch {progress.batch}: dev perplexity {groups['all']:.1f} "
+                f"(reappearing {groups['reappearing']:.1f}, following {groups['following']:.1f}, "
+                f"non-entities {groups['non_entities']:.1f})",
+                file=sys.stderr,
+            )
+            continue
+        tokens += progress.tokens
+        mean = progress.nats / progress.tokens
+        loss = mean if not loss else 0.95 * loss + 0.05 * mean
+        rate = tokens / (time.monotonic() - start)
+        bar.set_postfix_str(f"{rate:,.0f} tokens/s, loss {loss:.3f}", refresh=False)
+    bar.close()

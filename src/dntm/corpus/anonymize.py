@@ -1,0 +1,143 @@
+"""Anonymising: mentions become entity numbers (Section 4).
+
+Each coreference chain gets a number in order of first appearance, and each of its mentions is
+replaced by that number, a single token. Where mentions nest, the innermost (or outermost) is kept,
+so that no overlap survives; the words of a mention that was not kept stay as they are.
+
+Departure: the paper does not say which of two nested mentions it kept.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from dntm.corpus.document import AnonymizedDocument, Document, Mention, Token
+
+Nesting = Literal["innermost", "outermost"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnonymizeConfig:
+    """How chains become entities."""
+
+    nested: Nesting = "innermost"
+    """Which of two nested mentions becomes an entity token."""
+    named_entities: bool = False
+    """Give named entities outside every chain an identifier too, the same string the same one."""
+    keep_single: bool = False
+    """Keep chains with a single mention in the whole document."""
+    lower_case: bool = False
+    """Write all words in lower case."""
+
+
+def anonymize(document: Document, config: AnonymizeConfig) -> AnonymizedDocument:
+    """Replace every kept mention by its entity's number."""
+    chains = [chain for chain in document.chains if config.keep_single or len(set(chain)) > 1]
+    if config.named_entities:
+        chains += _named_outside_chains(document)
+    kept = _without_overlap(chains, config.nested)
+    numbers: dict[int, int] = {}
+    sentences: list[list[Token]] = []
+    surfaces: list[Sequence[str]] = []
+    for s, words in enumerate(document.sentences):
+        tokens: list[Token] = []
+        position = 0
+        written = [word.lower() for word in words] if config.lower_case else words
+        for mention, chain in kept.get(s, ()):
+            tokens.extend(written[position : mention.start])
+            tokens.append(numbers.setdefault(chain, len(numbers) + 1))
+            surfaces.append(words[mention.start : mention.end])
+            position = mention.end
+        tokens.extend(written[position:])
+        sentences.append(tokens)
+    name = f"{document.name}:{document.part}" if document.part else document.name
+    return AnonymizedDocument(name=name, sentences=sentences, surfaces=surfaces)
+
+
+def _named_outside_chains(document: Document) -> list[list[Mention]]:
+    taken = [mention for chain in document.chains for mention in chain]
+    by_sentence: dict[int, list[Mention]] = {}
+    for mention in taken:
+        by_sentence.setdefault(mention.sentence, []).append(mention)
+    by_string: dict[tuple[str, ...], list[Mention]] = {}
+    for name in document.named_entities:
+        if not any(_overlap(name, other) for other in by_sentence.get(name.sentence, ())):
+            words = tuple(document.sentences[name.sentence][name.start : name.end])
+            by_string.setdefault(words, []).append(name)
+    return list(by_string.values())
+
+
+def _without_overlap(
+    chains: Sequence[Sequence[Mention]], nested: Nesting
+) -> dict[int, list[tuple[Mention, int]]]:
+    """The mentions kept in each sentence, left to right, with the index of their chain."""
+    sign = 1 if nested == "innermost" else -1
+    ranked = sorted(
+        ((mention, index) for index, chain in enumerate(chains) for mention in chain),
+        key=lambda item: (sign * (item[0].end - item[0].start), item[0].start, item[1]),
+    )
+    kept: dict[int, list[tuple[Mention, int]]] = {}
+    for mention, index in ranked:
+        beside = kept.setdefault(mention.sentence, [])
+        if not any(_overlap(mention, other) for other, _ in beside):
+            beside.append((mention, index))
+    return {sentence: sorted(mentions) for sentence, mentions in kept.items()}
+
+
+def _overlap(a: Mention, b: Mention) -> bool:
+    return a.sentence == b.sentence and a.start < b.end and b.start < a.end
+
+
+def cut(document: AnonymizedDocument, longest: int | None) -> Iterator[AnonymizedDocument]:
+    """Cut into near-equal parts of at most `longest` sentences, entities numbered anew in each.
+
+    With n sentences there are k = ceil(n / longest) parts, part i from round(i n / k).
+    """
+    count = len(document.sentences)
+    parts = 1 if longest is None else -(-count // longest)
+    if parts <= 1:
+        yield document
+        return
+    bounds = [round(i * count / parts) for i in range(parts + 1)]
+    surfaces = iter(document.surfaces)
+    for number, (start, end) in enumerate(pairwise(bounds), start=1):
+        renumbered: dict[int, int] = {}
+        sentences: list[list[Token]] = []
+        part_surfaces: list[Sequence[str]] = []
+        for sentence in document.sentences[start:end]:
+            tokens: list[Token] = []
+            for token in sentence:
+                if isinstance(token, int):
+                    tokens.append(renumbered.setdefault(token, len(renumbered) + 1))
+                    part_surfaces.append(next(surfaces))
+                else:
+                    tokens.append(token)
+            sentences.append(tokens)
+        yield AnonymizedDocument(
+            name=f"{document.name}/{number}", sentences=sentences, surfaces=part_surfaces
+        )
+
+
+def without_single(document: AnonymizedDocument) -> AnonymizedDocument:
+    """Give entities with a single mention their words back."""
+    occurrences = Counter(t for s in document.sentences for t in s if isinstance(t, int))
+    surfaces = iter(document.surfaces)
+    numbers: dict[int, int] = {}
+    kept: list[Sequence[str]] = []
+    sentences: list[list[Token]] = []
+    for sentence in document.sentences:
+        tokens: list[Token] = []
+        for token in sentence:
+            if isinstance(token, str):
+                tokens.append(token)
+                continue
+            words = next(surfaces)
+            if occurrences[token] > 1:
+                tokens.append(numbers.setdefault(token, len(numbers) + 1))
+                kept.append(words)
+            else:
+                tokens.extend(words)
+        sentences.append(tokens)
+    return AnonymizedDocument(name=document.name, sentences=sentences, surfaces=kept)

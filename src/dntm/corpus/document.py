@@ -1,0 +1,79 @@
+"""Documents: what every reader gives, and what the anonymiser makes of them (Section 4).
+
+A `Document` is sentences of words with chains of mentions over them, as annotated: mentions may
+nest. An `AnonymizedDocument` is what a language model reads: every mention that was kept is a
+single integer token, the entity's number by first appearance, and nothing overlaps any more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Token = str | int
+"""A word, or an entity's number (1, 2, ... by first appearance in the document)."""
+
+
+class Mention(NamedTuple):
+    """Words `start` to `end` (excluded) of one sentence, all counted from zero."""
+
+    sentence: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Document:
+    """A text with coreference chains, as a reader gives it."""
+
+    name: str
+    sentences: Sequence[Sequence[str]]
+    chains: Sequence[Sequence[Mention]] = ()
+    named_entities: Sequence[Mention] = ()
+    """Spans tagged as named entities, inside a chain or not."""
+    part: str = ""
+    """Its part, where the corpus cuts one document into several; splits keep them together."""
+    source: str = ""
+    """The file it was read from, relative to the corpus; tells its split where folders do."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnonymizedDocument:
+    """A text in which each mention has become its entity's number."""
+
+    name: str
+    sentences: Sequence[Sequence[Token]]
+    surfaces: Sequence[Sequence[str]] = ()
+    """The original words of every entity token, in reading order."""
+    ideal: Sequence[Sequence[float]] | None = None
+    """Log-probability (nats) that an ideal reader gives to each token and to the end of each
+    sentence, where the text's distribution is known exactly (storyworld)."""
+
+    @property
+    def entities(self) -> int:
+        """How many different entities the document mentions."""
+        return max((t for s in self.sentences for t in s if isinstance(t, int)), default=0)
+
+
+def check(document: Document) -> None:
+    """Raise ValueError where a document is empty or a mention lies outside its sentence."""
+    if not any(document.sentences):
+        raise ValueError(f"document {document.name!r} is empty: expected at least one word")
+    for word in (word for sentence in document.sentences for word in sentence):
+        if not word or "\n" in word:
+            raise ValueError(
+                f"document {document.name!r}: the word {word!r}, "
+                "expected at least one character and no line break"
+            )
+    lengths = [len(sentence) for sentence in document.sentences]
+    for mention in (m for chain in (*document.chains, document.named_entities) for m in chain):
+        sentence, start, end = mention
+        if not 0 <= sentence < len(lengths):
+            raise ValueError(
+                f"document {document.name!r}: a mention in sentence {sentence}, "
+                f"expected 0 to {len(lengths) - 1}"
+            )
+        if not 0 <= start < end <= lengths[sentence]:
+            raise ValueError(
+                f"document {document.name!r}, sentence {sentence}: a mention from word {start} "
+                f"to {end}, expected inside its {lengths[sentence]} words"
+            )

@@ -1,0 +1,184 @@
+"""Resolver: entities of a plain text, found by a coreference model.
+
+The paper's corpus is annotated by hand (Section 4); most text is not. Anything that turns
+sentences of words into chains of mentions is a `Resolver`. `StanzaResolver` is one, over the
+word-level coreference models of stanza (the extra `coref`). It gives the model our words as they
+are, one word each, so that a mention's positions are positions in our sentences.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, Protocol
+
+from dntm.corpus.document import Document, Mention, check
+
+_PACKAGES = ("stanza", "transformers", "peft")
+_DOWNLOAD = "python -c \"import stanza; stanza.download('en', processors='tokenize,coref')\""
+_NOT_A_MODEL = (
+    AttributeError,
+    EOFError,
+    KeyError,
+    RuntimeError,
+    TypeError,
+    UnpicklingError,
+    ValueError,
+)
+"""What unpickling another kind of file, or building a model of it, ends with."""
+_BLANK = "_"
+"""What stanza itself trains with in place of a word that its tokenizer drops."""
+
+
+class Resolver(Protocol):
+    """Whatever finds the chains of a text."""
+
+    def chains(self, sentences: Sequence[Sequence[str]]) -> list[list[Mention]]:
+        """The mentions of each entity, in reading order; chains by their first mention."""
+
+
+def resolve(document: Document, resolver: Resolver) -> Document:
+    """The same document with the chains that the resolver finds, each inside its sentence."""
+    resolved = replace(document, chains=resolver.chains(document.sentences))
+    check(resolved)
+    return resolved
+
+
+class StanzaResolver:
+    """A stanza coreference model, loaded from disk and never from the network."""
+
+    def __init__(self, model: Path, *, singletons: bool = False, device: str = "cpu") -> None:
+        """Load the weights at `model`: a .pt file or a folder that `stanza.download` filled.
+
+        Models that also mark entities of a single mention give those only with `singletons`:
+        OntoNotes, the paper's corpus, has none.
+        """
+        _check_packages()
+        self._model = _load(_weights(model), device)
+        self._singletons = singletons
+
+    def chains(self, sentences: Sequence[Sequence[str]]) -> list[list[Mention]]:
+        """The chains over `sentences`, no span in two of them."""
+        import torch
+
+        places = [(s, w) for s, sentence in enumerate(sentences) for w in range(len(sentence))]
+        if not places:
+            return []
+        text = {
+            "document_id": "wb",  # the genre comes first in OntoNotes' names: wb is web text
+            "cased_words": [self._readable(sentences[s][w]) for s, w in places],
+            "sent_id": [s for s, _ in places],
+            "speaker": [_BLANK] * len(places),
+        }
+        with torch.inference_mode():
+            result = self._model.run(self._model.build_doc(text))
+        return sorted(self._mentions(result, places))
+
+    def _readable(self, word: str) -> str:
+        """The word, or a blank where its subwords would shift those of all later words.
+
+        Characters that the tokenizer drops leave no subword at all, and a word like "</s>" or
+        "[SEP]" becomes a special token, which stanza takes out again after encoding.
+        """
+        tokenizer = self._model.tokenizer
+        special = {getattr(tokenizer, f"{role}_token") for role in ("cls", "sep", "pad", "eos")}
+        subwords = tokenizer.tokenize(word)
+        return word if subwords and special.isdisjoint(subwords) else _BLANK
+
+    def _mentions(self, result: Any, places: Sequence[tuple[int, int]]) -> Iterator[list[Mention]]:
+        # A zero is a pronoun left out, which the models of some languages mark: it has no words.
+        zeros = iter((result.zero_scores.flatten() > 0).tolist())
+        clusters = [
+            {_mention(span, places) for span, zero in zip(spans, zeros, strict=False) if not zero}
+            for spans in result.span_clusters
+        ]
+        taken: set[Mention] = set()
+        # Two heads can be given the same words: they stay in the longest chain that has them.
+        for cluster in sorted(clusters, key=len, reverse=True):
+            mentions = cluster - taken
+            if len(mentions) > 1 or (mentions and self._singletons):
+                taken |= mentions
+                yield sorted(mentions)
+
+
+def _mention(span: tuple[int, int], places: Sequence[tuple[int, int]]) -> Mention:
+    (sentence, first), (other, last) = places[span[0]], places[span[1] - 1]
+    assert sentence == other, "stanza scores only spans inside a sentence"
+    return Mention(sentence, first, last + 1)
+
+
+def _check_packages() -> None:
+    missing = [package for package in _PACKAGES if find_spec(package) is None]
+    if missing:
+        raise ValueError(
+            f"coreference needs {', '.join(missing)}, not installed here: "
+            'pip install "dntm[coref]", or give the text with chains of its own'
+        )
+
+
+def _weights(model: Path) -> Path:
+    """The one .pt file that `--coref-model` means."""
+    if model.is_file():
+        return model
+    patterns = ("*.pt", "coref/*.pt", "*/coref/*.pt")
+    found = sorted({path for pattern in patterns for path in model.glob(pattern)})
+    if not found:
+        raise ValueError(
+            f"--coref-model {model}: no coreference weights there, expected a .pt file or the "
+            f"folder that this fills: {_DOWNLOAD}"
+        )
+    if len(found) > 1:
+        names = ", ".join(str(path.relative_to(model)) for path in found)
+        raise ValueError(f"--coref-model {model}: expected the path of one of its models, {names}")
+    return found[0]
+
+
+def _load(weights: Path, device: str) -> Any:
+    from stanza.models.common.foundation_cache import FoundationCache
+    from stanza.models.coref.model import CorefModel
+
+    training = {"bert_optimizer", "general_optimizer", "bert_scheduler", "general_scheduler"}
+    try:
+        with _offline():
+            return CorefModel.load_model(
+                path=str(weights),
+                ignore=training,
+                config_update={"log_norms": False, "device": device},
+                foundation_cache=FoundationCache(local_files_only=True),
+            )
+    except (*_NOT_A_MODEL, PermissionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"--coref-model {weights} is no model of stanza's: {reason}") from error
+    except OSError:
+        name = _transformer(weights)
+        raise ValueError(
+            f"--coref-model {weights} stands on the transformer {name!r}, which is not on this "
+            f'machine: python -c "import transformers as t; t.AutoModel.from_pretrained({name!r}); '
+            f't.AutoTokenizer.from_pretrained({name!r})"'
+        ) from None
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Keep the transformer's loader from the network, which `local_files_only` alone does not.
+
+    It would look for an adapter beside the model, and retry for half a minute where it cannot.
+    """
+    constants = import_module("huggingface_hub.constants")
+    before = constants.HF_HUB_OFFLINE
+    vars(constants)["HF_HUB_OFFLINE"] = True
+    try:
+        yield
+    finally:
+        vars(constants)["HF_HUB_OFFLINE"] = before
+
+
+def _transformer(weights: Path) -> str:
+    """The transformer that the weights were trained on, which they do not contain."""
+    import torch
+
+    saved = torch.load(weights, map_location="cpu", weights_only=True, mmap=True)
+    return str(saved["config"]["bert_model"])

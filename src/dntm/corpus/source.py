@@ -1,0 +1,82 @@
+"""Where documents come from: files, plain or gzip, cut into one block of raw lines a document.
+
+A reader has two halves. The first cuts a file into blocks, one a document, looking at little
+more than where documents begin; the second parses a block. So a malformed document can be left
+out and the next one is still read.
+"""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class InputError(ValueError):
+    """What is wrong with an input file, and where."""
+
+    def __init__(self, path: str, line: int | None, problem: str) -> None:
+        super().__init__(f"{path}, line {line}: {problem}" if line else f"{path}: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The raw lines of one document and where they stand."""
+
+    path: str
+    first_line: int
+    lines: list[bytes]
+
+    def text_lines(self) -> Iterator[tuple[int, str]]:
+        """Line numbers and decoded lines, without their ends."""
+        for number, raw in enumerate(self.lines, self.first_line):
+            try:
+                line = raw.decode()
+            except UnicodeDecodeError as error:
+                raise self.error(
+                    number,
+                    f"byte 0x{raw[error.start]:02x} at column {error.start + 1} "
+                    "is not UTF-8, expected UTF-8 text",
+                ) from None
+            yield number, line.rstrip("\r\n")
+
+    def error(self, line: int | None, problem: str) -> InputError:
+        """An error at a line of this block's file."""
+        return InputError(self.path, line, problem)
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The raw lines of a plain or gzip file, from 1, the byte order mark taken off."""
+    number = 0
+    try:
+        with path.open("rb") as plain, _unpacked(plain) as handle:
+            for number, line in enumerate(handle, 1):
+                yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(
+            str(path), number + 1, f"broken gzip ({error}), expected a complete gzip file"
+        ) from None
+    except OSError as error:
+        raise InputError(str(path), None, f"cannot be read: {error.strerror or error}") from None
+
+
+def _unpacked(handle: io.BufferedReader) -> io.BufferedIOBase:
+    return gzip.open(handle) if handle.peek(2).startswith(b"\x1f\x8b") else handle
+
+
+def files_below(source: Path) -> list[Path]:
+    """The file itself, or every file of a folder tree in a fixed order, hidden ones left out."""
+    if not source.exists():
+        raise InputError(str(source), None, "no such file or folder")
+    if not source.is_dir():
+        return [source]
+    found = [
+        path
+        for path in sorted(source.rglob("*"))
+        if path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(source).parts)
+    ]
+    if not found:
+        raise InputError(str(source), None, "the folder holds no file")
+    return found

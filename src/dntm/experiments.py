@@ -1,0 +1,32 @@
+"""The paper's models and recipes, as data (Section 5).
+
+`paper` is the recipe of Section 5.1. `modern` is what helps on small corpora today; `docs/log.md`
+tells what was tried for it and what each step gave.
+"""
+
+from dntm.model.config import ModelConfig
+from dntm.training.recipe import Recipe
+
+RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
+    "paper": (ModelConfig(), Recipe()),
+    "modern": (
+        ModelConfig(
+            embedding_dim=256,
+            hidden_dim=256,
+            encoder_dim=128,
+            context_dim=128,
+            tied=True,
+            dropout_embedding=0.3,
+            dropout_hidden=0.4,
+            dropout_context=0.2,
+        ),
+        Recipe(
+            learning_rate=2e-3,
+            epochs=14,
+            weight_decay=0.05,
+            schedule="cosine",
+            warmup=0.05,
+            average=0.995,
+        ),
+    ),
+}

@@ -1,0 +1,57 @@
+"""Writing so that nothing is ever half there: a temporary name first, then moved into place."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file under a temporary name and move it into place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        _share(Path(temporary), 0o666)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A temporary folder beside `target` that takes its place when the block ends well.
+
+    What stood there before is removed only after the new folder is in place; after an error
+    everything is as it was.
+    """
+    if target.exists() and not overwrite:
+        raise ValueError(f"{target} exists already: choose another folder or pass --overwrite")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    try:
+        yield temporary
+        _share(temporary, 0o777)
+        if target.exists():
+            old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.old."))
+            target.replace(old / "content")
+            temporary.replace(target)
+            shutil.rmtree(old)
+        else:
+            temporary.replace(target)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _share(path: Path, mode: int) -> None:
+    """Temporary files are private; what is moved into place follows the user's umask."""
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(mode & ~mask)

@@ -1,0 +1,77 @@
+"""ModelConfig: which of the paper's models to build, and how large (Sections 3 and 5.1).
+
+The defaults are the paper's model D with GRU-ReLU merging. Torch is not imported here, so that
+the command line can show its help at once.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from dntm.corpus.vocabulary import SPECIALS
+
+Variant = Literal["baseline", "input", "output", "both"]
+Merging = Literal["gru-relu", "gru", "max", "latest", "mean", "attention"]
+
+_SIZES = ("vocabulary", "entities", "embedding_dim", "hidden_dim", "encoder_dim", "context_dim")
+_DROPOUTS = ("dropout_embedding", "dropout_hidden", "dropout_context")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelConfig:
+    """The shape of a Dynamic Neural Text Model."""
+
+    vocabulary: int = 10_000
+    """Rows of the embedding tables: special tokens, entities and words together."""
+    entities: int = 50
+    """How many of these rows belong to entities."""
+    variant: Variant = "both"
+    """Where entities have dynamic embeddings: nowhere (A), input (B), output (C) or both (D)."""
+    merging: Merging = "gru-relu"
+    """How an entity's contexts become one representation."""
+    embedding_dim: int = 512
+    """Size of the input embeddings x."""
+    hidden_dim: int = 512
+    """Size of the language model's LSTM, and of the output embeddings y."""
+    encoder_dim: int = 512
+    """Size of each of the context encoder's two LSTMs."""
+    context_dim: int = 512
+    """Size of the context vectors d' and of the dynamic representations d."""
+    tied: bool = False
+    """Share one table between the input and output embeddings."""
+    dropout_embedding: float = 0.0
+    """Share of the numbers in x that training hides from the language model's LSTM."""
+    dropout_hidden: float = 0.0
+    """Share of the numbers in h that training hides from the output layer."""
+    dropout_context: float = 0.0
+    """Share of the numbers in d' that training hides from the merging function."""
+
+    def __post_init__(self) -> None:
+        for name in _SIZES:
+            if (size := getattr(self, name)) < 1:
+                raise ValueError(f"{name} is {size!r}, expected at least 1")
+        for name in _DROPOUTS:
+            if not 0 <= (share := getattr(self, name)) < 1:
+                raise ValueError(f"{name} is {share!r}, expected at least 0 and below 1")
+        for name, choices in (("variant", get_args(Variant)), ("merging", get_args(Merging))):
+            if (choice := getattr(self, name)) not in choices:
+                raise ValueError(f"{name} is {choice!r}, expected one of {', '.join(choices)}")
+        if self.vocabulary <= len(SPECIALS) + self.entities:
+            raise ValueError(
+                f"vocabulary is {self.vocabulary}, expected more than the {len(SPECIALS)} special "
+                f"and {self.entities} entity rows it holds"
+            )
+        if self.tied and self.embedding_dim != self.hidden_dim:
+            raise ValueError(
+                f"tied embeddings with embedding_dim {self.embedding_dim} and hidden_dim "
+                f"{self.hidden_dim}, expected the same size for both"
+            )
+
+    @property
+    def dynamic_input(self) -> bool:
+        """Whether x_e follows d_e (Eq. 9)."""
+        return self.variant in ("input", "both")
+
+    @property
+    def dynamic_output(self) -> bool:
+        """Whether y_e follows d_e (Eq. 10)."""
+        return self.variant in ("output", "both")

@@ -1,0 +1,221 @@
+"""DynamicTextModel: the language model with dynamic embeddings (Sections 2 and 3).
+
+    h_t  = LSTM(x_{w_t}, h_{t-1})                                      Eq. 2
+    p    = softmax_w(h . y_w + b_w)                                    Eq. 1
+    x_e  = W_dx d_{e,i} + b_e^x,   y_e = W_dy d_{e,i} + b_e^y          Eqs. 9, 10
+    d_{e,i} = merge(d'_{e,i}, d_{e,i-1}),   d'_{e,i} = ContextEncoder(e, i)
+
+The model reads stretches as `schedule.plan` lays them out: first the contexts, level by level,
+into the table of states; then the LSTM over all tokens; then the output layer over all
+predictions. Every token after <bos> is predicted, <eos> too; every token is read.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from dntm.model.config import ModelConfig
+from dntm.model.context_encoder import ContextEncoder
+from dntm.model.dynamic_embedding import DynamicEmbedding
+from dntm.model.entity_memory import add_dynamic_terms, indices, state_table
+from dntm.model.lstm import LSTM
+from dntm.model.merging import merging_function
+from dntm.model.output_layer import OutputLayer
+from dntm.model.reading_state import ReadingState
+from dntm.schedule import FIRST, Stretch, plan
+
+
+class DynamicTextModel(nn.Module):
+    """The paper's model in all its variants; the baseline has no encoder and no merging."""
+
+    def __init__(self, config: ModelConfig, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.config = config
+        rows, d = config.vocabulary, config.context_dim
+        self.x = DynamicEmbedding(rows, config.embedding_dim, d if config.dynamic_input else None)
+        self.lstm = LSTM(config.embedding_dim, config.hidden_dim)
+        self.output = OutputLayer(rows, config.hidden_dim, d if config.dynamic_output else None)
+        self.encoder = self.merging = None
+        if config.variant != "baseline":
+            self.encoder = ContextEncoder(config.embedding_dim, config.encoder_dim, d)
+            self.merging = merging_function(config.merging, d)
+        for module in (self.output, self.x, self.lstm, self.encoder, self.merging):
+            if module is not None:
+                module.reset_parameters(generator)
+        if config.tied:
+            self.output.y.weight = self.x.weight
+
+    def plan(
+        self,
+        documents: Sequence[Sequence[Sequence[int]]],
+        goes_on: Sequence[bool] | None = None,
+    ) -> Stretch:
+        """The stretch of these sentences for this model; see `schedule.plan`."""
+        return plan(
+            documents,
+            entities=self.config.entities,
+            dynamic_input=self.config.dynamic_input,
+            dynamic_output=self.config.dynamic_output,
+            goes_on=goes_on,
+        )
+
+    def initial_state(self, documents: int) -> ReadingState:
+        """The state before the first sentence: everything zero."""
+        zeros = self.x.weight.new_zeros(documents, self.config.hidden_dim)
+        state = zeros.new_empty(0) if self.merging is None else self.merging.initial(zeros)
+        return ReadingState(zeros, zeros, state.expand(documents, self.config.entities, -1))
+
+    def loss(
+        self, stretch: Stretch, state: ReadingState, generator: torch.Generator | None = None
+    ) -> tuple[Float[Tensor, ""], int, ReadingState]:
+        """Sum of nats over the predicted tokens, their number, and the state after them.
+
+        Dropout, in training, draws from `generator`.
+        """
+        h, d, after = self._read(stretch, state, generator)
+        h = self._at(stretch, h, stretch.layout.predicting)
+        h = self._drop(h, self.config.dropout_hidden, generator)
+        dynamic = self._dynamic_logits(stretch, h, d, stretch.layout.predicting)
+        nats = self.output.loss(h, dynamic, indices(stretch.layout.targets, h))
+        return nats, len(stretch.layout.targets), after
+
+    @torch.no_grad()
+    def score(
+        self, stretch: Stretch, state: ReadingState
+    ) -> tuple[list[Float[np.ndarray, " predicted"]], ReadingState]:
+        """Log-probabilities of each document's predicted tokens, and the state after them."""
+        h, d, after = self._read(stretch, state)
+        h = self._at(stretch, h, stretch.layout.predicting)
+        dynamic = self._dynamic_logits(stretch, h, d, stretch.layout.predicting)
+        scores = self.output.score(h, dynamic, indices(stretch.layout.targets, h)).cpu().numpy()
+        return np.split(scores, np.cumsum(stretch.layout.predicted)[:-1]), after
+
+    @torch.no_grad()
+    def log_distribution(
+        self, stretch: Stretch, state: ReadingState, positions: Sequence[int]
+    ) -> tuple[
+        Float[Tensor, "positions hidden_dim"], Float[Tensor, "positions vocabulary"], ReadingState
+    ]:
+        """The h and the next token's distribution once the tokens at `positions` are read.
+
+        Positions count every token, <bos> and <eos> too, in reading order through the documents,
+        and rise. The last value is the state after the stretch.
+        """
+        chosen = np.asarray(positions, dtype=np.int64)
+        tokens = len(stretch.layout.read)
+        if np.any(np.diff(chosen) <= 0) or np.any((chosen < 0) | (chosen >= tokens)):
+            raise ValueError(f"positions {positions}, expected rising ones below {tokens}")
+        h, d, after = self._read(stretch, state)
+        h = self._at(stretch, h, chosen)
+        dynamic = self._dynamic_logits(stretch, h, d, chosen)
+        return h, self.output.log_distribution(h, dynamic), after
+
+    def input_embedding(
+        self, entity: int, memory: Float[Tensor, " state_dim"]
+    ) -> Float[Tensor, " embedding_dim"]:
+        """x_e of entity 1, 2, ... in a state of the memory (Eq. 9)."""
+        return self._entity(self.x, entity, memory)
+
+    def output_embedding(
+        self, entity: int, memory: Float[Tensor, " state_dim"]
+    ) -> Float[Tensor, " hidden_dim"]:
+        """y_e of entity 1, 2, ... in a state of the memory (Eq. 10)."""
+        return self._entity(self.output.y, entity, memory)
+
+    def freeze_encoder(self) -> None:
+        """Fix the pretrained encoder, as the paper does; gradients still pass through it."""
+        if self.encoder is not None:
+            self.encoder.requires_grad_(requires_grad=False)
+
+    def _entity(self, table: DynamicEmbedding, entity: int, memory: Tensor) -> Tensor:
+        if not 1 <= entity <= self.config.entities:
+            raise ValueError(f"entity {entity}, expected 1 to {self.config.entities}")
+        row = torch.tensor([FIRST - 1 + entity], device=memory.device)
+        return table.entity(row, memory[: self.config.context_dim].unsqueeze(0)).squeeze(0)
+
+    def _drop(self, values: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
+        if not self.training or share == 0:
+            return values
+        kept = torch.empty_like(values).bernoulli_(1 - share, generator=generator)
+        return values * kept / (1 - share)
+
+    def _at(
+        self,
+        stretch: Stretch,
+        h: Float[Tensor, "places hidden_dim"],
+        positions: Int[np.ndarray, " positions"],
+    ) -> Float[Tensor, "positions hidden_dim"]:
+        return h.index_select(0, indices(stretch.layout.read[positions], h))
+
+    def _read(
+        self, stretch: Stretch, state: ReadingState, generator: torch.Generator | None = None
+    ) -> tuple[
+        Float[Tensor, "places hidden_dim"], Float[Tensor, "states context_dim"], ReadingState
+    ]:
+        """The h at every place of the layout, every d of the table, and the state afterwards."""
+        config, layout = self.config, stretch.layout
+        # One look-up for everybody: its gradient is a table as large as all embeddings.
+        parts = [layout.tokens, *(level.tokens.ravel() for level in stretch.levels)]
+        tokens = indices(np.concatenate(parts), state.h)
+        looked_up = nn.functional.embedding(tokens, self.x.weight)
+        words, *encoded = torch.split(looked_up, [len(part) for part in parts])
+        table = state.memory.flatten(0, 1)
+        if self.encoder is not None and self.merging is not None:
+            table = state_table(
+                stretch.levels,
+                encoded,
+                table,
+                x=self.x,
+                encoder=self.encoder,
+                merging=self.merging,
+                drop=lambda d: self._drop(d, config.dropout_context, generator),
+            )
+        d = table[:, : config.context_dim]
+        x = add_dynamic_terms(words, self.x, d, stretch.entity_places, stretch.entity_rows)
+        x = self._drop(x, config.dropout_embedding, generator)
+        order = indices(layout.order, x)
+        h, c = state.h.index_select(0, order), state.c.index_select(0, order)
+        outputs, h, c = self.lstm.carry(x, layout.segments, h, c)
+        h, c = state.h.index_copy(0, order, h), state.c.index_copy(0, order, c)
+        memory = table.index_select(0, indices(stretch.memory.ravel(), table))
+        after = ReadingState(h, c, memory.view_as(state.memory))
+        return outputs, d, after
+
+    def _dynamic_logits(
+        self,
+        stretch: Stretch,
+        h: Float[Tensor, "positions hidden_dim"],
+        d: Float[Tensor, "states context_dim"],
+        positions: Int[np.ndarray, " positions"],
+    ) -> Float[Tensor, "positions entities"] | None:
+        """Give h . (W_dy d_e) for every entity: per document one product with all its states."""
+        if self.output.y.W_d is None:
+            return None
+        sentence = stretch.layout.sentence[positions]
+        counts = np.bincount(stretch.layout.document[sentence], minlength=len(stretch.states))
+        owned = indices(np.concatenate(stretch.states), d)
+        terms = self.output.y.term(d.index_select(0, owned))
+        known = indices(stretch.known[sentence], h)
+        return torch.cat(
+            [
+                (hidden @ term.t()).gather(1, state)
+                for hidden, term, state in zip(
+                    torch.split(h, counts.tolist()),
+                    torch.split(terms, [len(states) for states in stretch.states]),
+                    torch.split(known, counts.tolist()),
+                    strict=True,
+                )
+            ]
+        )
+
+
+def parameter_count(config: ModelConfig, *, finetuned: bool = False) -> int:
+    """Numbers to learn; with `finetuned` without the encoder, which training keeps fixed."""
+    with torch.device("meta"):
+        model = DynamicTextModel(config)
+    if finetuned:
+        model.freeze_encoder()
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)

@@ -1,0 +1,145 @@
+"""Merging: one representation from an entity's contexts (Section 3, Eq. 4 and three more).
+
+    gru-relu    d_{e,i} = ReLU(GRU(d'_{e,i}, d_{e,i-1}))
+    gru         d_{e,i} = GRU(d'_{e,i}, d_{e,i-1})
+    max         d_{e,i} = max(d'_{e,i}, d_{e,i-1})                                      Eq. 4
+    latest      d_{e,i} = d'_{e,i}
+    mean        d_{e,i} = (d'_{e,1} + ... + d'_{e,i}) / i
+    attention   d_{e,i} = sum_j a_j d'_{e,j},  a = softmax_j(v . tanh(W d'_{e,j}))
+
+The last two see the whole history, which the paper leaves open (its footnote on attention). A
+state is d_e and after it whatever else a function remembers: how many contexts the mean is of, the
+log of the attention's normaliser. To add a function, write a `MergingFunction` and name it in
+`_FUNCTIONS` and in `config.Merging`.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from dntm.model.config import Merging
+
+_NOTHING = -1e30
+"""A log-normaliser of no context at all; finite, so that no gradient becomes NaN."""
+
+
+class MergingFunction(nn.Module):
+    """Takes a state and the next context to the next state; d_{e,0} is zero."""
+
+    def __init__(self, context_dim: int, remembered: tuple[float, ...] = ()) -> None:
+        super().__init__()
+        self.context_dim = context_dim
+        self.remembered = remembered
+        """What a state holds after d_{e,0}, before the first context."""
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights: matrices keep the variance of their input, vectors start at zero."""
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                nn.init.xavier_uniform_(parameter, generator=generator)
+            else:
+                nn.init.zeros_(parameter)
+
+    def initial(self, like: Float[Tensor, "..."]) -> Float[Tensor, " state_dim"]:
+        """The state before the first context."""
+        return like.new_tensor([0.0] * self.context_dim + list(self.remembered))
+
+    def forward(
+        self,
+        context: Float[Tensor, "mentions context_dim"],
+        state: Float[Tensor, "mentions state_dim"],
+    ) -> Float[Tensor, "mentions state_dim"]:
+        """Merge one context into each state."""
+        raise NotImplementedError
+
+
+class GRU(MergingFunction):
+    """The gated recurrent unit of Cho et al. (2014), with one bias vector.
+
+    r, z = sigmoid(W d' + U d + b),  n = tanh(W d' + U (r * d) + b),  d <- z * d + (1 - z) * n
+    """
+
+    def __init__(self, context_dim: int, *, relu: bool) -> None:
+        super().__init__(context_dim)
+        self.relu = relu
+        self.W = nn.Parameter(torch.empty(3 * context_dim, context_dim))
+        self.U = nn.Parameter(torch.empty(3 * context_dim, context_dim))
+        self.b = nn.Parameter(torch.empty(3 * context_dim))
+
+    def forward(self, context: Tensor, state: Tensor) -> Tensor:
+        """Merge one context into each state."""
+        gates, new = torch.addmm(self.b, context, self.W.t()).tensor_split(
+            [2 * self.context_dim], 1
+        )
+        U_gates, U_new = self.U.tensor_split([2 * self.context_dim])
+        r, z = torch.addmm(gates, state, U_gates.t()).sigmoid().chunk(2, 1)
+        new = torch.addmm(new, r * state, U_new.t()).tanh()
+        merged = torch.lerp(new, state, z)
+        return merged.relu() if self.relu else merged
+
+
+class Max(MergingFunction):
+    """Max pooling, as in Kobayashi et al. (2016)."""
+
+    def forward(self, context: Tensor, state: Tensor) -> Tensor:
+        """Merge one context into each state."""
+        return torch.maximum(context, state)
+
+
+class Latest(MergingFunction):
+    """Only the latest context counts."""
+
+    def forward(self, context: Tensor, state: Tensor) -> Tensor:  # noqa: ARG002
+        """Merge one context into each state."""
+        return context
+
+
+class Mean(MergingFunction):
+    """All contexts count alike; the state ends with their number."""
+
+    def __init__(self, context_dim: int) -> None:
+        super().__init__(context_dim, remembered=(0.0,))
+
+    def forward(self, context: Tensor, state: Tensor) -> Tensor:
+        """Merge one context into each state."""
+        d, count = state.tensor_split([self.context_dim], 1)
+        return torch.cat((d + (context - d) / (count + 1), count + 1), 1)
+
+
+class Attention(MergingFunction):
+    """Contexts count as a learned score says, like the attention of Bahdanau et al. (2014).
+
+    The score asks about the context alone, so the softmax over the whole history can be kept up
+    one context at a time: the state ends with the log of its normaliser.
+    """
+
+    def __init__(self, context_dim: int) -> None:
+        super().__init__(context_dim, remembered=(_NOTHING,))
+        self.W = nn.Parameter(torch.empty(context_dim, context_dim))
+        self.v = nn.Parameter(torch.empty(context_dim))
+
+    def forward(self, context: Tensor, state: Tensor) -> Tensor:
+        """Merge one context into each state."""
+        d, normaliser = state.tensor_split([self.context_dim], 1)
+        score = nn.functional.linear(
+            nn.functional.linear(context, self.W).tanh(), self.v.unsqueeze(0)
+        )
+        share = torch.sigmoid(score - normaliser)
+        return torch.cat((torch.lerp(d, context, share), torch.logaddexp(normaliser, score)), 1)
+
+
+_FUNCTIONS: dict[Merging, Callable[[int], MergingFunction]] = {
+    "gru-relu": lambda dim: GRU(dim, relu=True),
+    "gru": lambda dim: GRU(dim, relu=False),
+    "max": Max,
+    "latest": Latest,
+    "mean": Mean,
+    "attention": Attention,
+}
+
+
+def merging_function(name: Merging, context_dim: int) -> MergingFunction:
+    """The merging function of this name."""
+    return _FUNCTIONS[name](context_dim)

@@ -1,0 +1,131 @@
+"""OutputLayer: the next token's distribution (Section 2.1, Eq. 1).
+
+    p(w_t | w_1 ... w_{t-1}) = softmax_w(h_{t-1} . y_w + b_w)
+
+For an entity y_e = W_dy d_e + b_e^y, so its logit is the static one plus h . (W_dy d_e): these
+dynamic logits are few, and join the static ones before the log-sum-exp.
+
+The layer is half of the model's work. Over chunks of tokens that fit the cache, with the logits
+transposed (W h^T), its loss makes the gradients while the logits are there and keeps none of them.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from dntm.model.dynamic_embedding import DynamicEmbedding
+from dntm.schedule import FIRST
+
+CHUNK = 128
+"""Tokens whose logits are made at once."""
+
+
+class OutputLayer(nn.Module):
+    """Output embeddings y and biases b."""
+
+    def __init__(self, rows: int, dim: int, context_dim: int | None) -> None:
+        super().__init__()
+        self.y = DynamicEmbedding(rows, dim, context_dim)
+        self.b = nn.Parameter(torch.empty(rows))
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the embeddings; at first no token is likelier than another."""
+        self.y.reset_parameters(generator)
+        nn.init.zeros_(self.b)
+
+    def loss(
+        self,
+        h: Float[Tensor, "tokens hidden_dim"],
+        dynamic: Float[Tensor, "tokens entities"] | None,
+        targets: Int[Tensor, " tokens"],
+    ) -> Float[Tensor, ""]:
+        """The sum of -log p(target), in nats."""
+        inputs = (h, self.y.weight, self.b, dynamic, targets)
+        nats: Tensor = _Loss.apply(*inputs)  # type: ignore[no-untyped-call]
+        return nats
+
+    def score(
+        self,
+        h: Float[Tensor, "tokens hidden_dim"],
+        dynamic: Float[Tensor, "tokens entities"] | None,
+        targets: Int[Tensor, " tokens"],
+    ) -> Float[Tensor, " tokens"]:
+        """The log-probability of each target."""
+        scores = h.new_empty(len(h))
+        for chunk in _chunks(len(h)):
+            logits = self._logits(h[chunk], None if dynamic is None else dynamic[chunk])
+            picked = logits.gather(0, targets[chunk].unsqueeze(0)).squeeze(0)
+            scores[chunk] = picked - logits.logsumexp(0)
+        return scores
+
+    def log_distribution(
+        self,
+        h: Float[Tensor, "tokens hidden_dim"],
+        dynamic: Float[Tensor, "tokens entities"] | None,
+    ) -> Float[Tensor, "tokens vocabulary"]:
+        """The log-probability of every row of the vocabulary."""
+        return self._logits(h, dynamic).log_softmax(0).t()
+
+    def _logits(
+        self,
+        h: Float[Tensor, "tokens hidden_dim"],
+        dynamic: Float[Tensor, "tokens entities"] | None,
+    ) -> Float[Tensor, "vocabulary tokens"]:
+        return _logits(h, self.y.weight, self.b, dynamic)
+
+
+def _chunks(tokens: int) -> list[slice]:
+    return [slice(start, start + CHUNK) for start in range(0, tokens, CHUNK)]
+
+
+def _logits(h: Tensor, y: Tensor, b: Tensor, dynamic: Tensor | None) -> Tensor:
+    logits = torch.addmm(b.unsqueeze(1), y, h.t())
+    if dynamic is not None:
+        logits[FIRST : FIRST + dynamic.shape[1]] += dynamic.t()
+    return logits
+
+
+class _Loss(torch.autograd.Function):
+    """Sum of -log p(target), with the gradients made in the forward pass.
+
+    d loss / d logits is softmax - one-hot. The softmax of a chunk stays unnormalised: dividing h
+    and the result by the sums costs less than dividing the chunk. The one-hot part is a matter of
+    single rows, and is taken off in the end.
+    """
+
+    @staticmethod
+    def forward(  # noqa: PLR0917 (autograd passes by position)
+        ctx: Any, h: Tensor, y: Tensor, b: Tensor, dynamic: Tensor | None, targets: Tensor
+    ) -> Tensor:
+        dh, dy, db = torch.empty_like(h), torch.zeros_like(y), torch.zeros_like(b)
+        ddynamic = None if dynamic is None else torch.empty_like(dynamic)
+        nats = h.new_zeros(())
+        for chunk in _chunks(len(h)):
+            logits = _logits(h[chunk], y, b, None if dynamic is None else dynamic[chunk])
+            picked = logits.gather(0, targets[chunk].unsqueeze(0)).squeeze(0)
+            peak = logits.amax(0)
+            exp = logits.sub_(peak).exp_()
+            total = exp.sum(0)
+            nats += (total.log() + peak - picked).sum()
+            share = total.reciprocal_()
+            torch.mul(exp.t() @ y, share.unsqueeze(1), out=dh[chunk])
+            dy.addmm_(exp, h[chunk] * share.unsqueeze(1))
+            db.addmv_(exp, share)
+            if ddynamic is not None:
+                entities = exp[FIRST : FIRST + ddynamic.shape[1]]
+                torch.mul(entities, share, out=ddynamic[chunk].t())
+        dh -= y.index_select(0, targets)
+        dy.index_add_(0, targets, h, alpha=-1)
+        db.sub_(torch.bincount(targets, minlength=len(b)))
+        if ddynamic is not None:
+            entity = targets - FIRST
+            token = torch.nonzero((entity >= 0) & (entity < ddynamic.shape[1])).squeeze(1)
+            ddynamic[token, entity[token]] -= 1
+        ctx.save_for_backward(dh, dy, db, ddynamic)
+        return nats
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return *(None if d is None else d * grad for d in ctx.saved_tensors), None

@@ -1,0 +1,27 @@
+"""ReadingState: what the model carries from one sentence of a document to the next."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingState:
+    """The LSTM's state and every entity's, for each document of a batch."""
+
+    h: Float[Tensor, "documents hidden_dim"]
+    c: Float[Tensor, "documents hidden_dim"]
+    memory: Float[Tensor, "documents entities state_dim"]
+    """d_{e,i}, and after it what else the merging function remembers."""
+
+    def detach(self) -> "ReadingState":
+        """The same values, cut off from their gradients."""
+        return ReadingState(self.h.detach(), self.c.detach(), self.memory.detach())
+
+    def select(self, documents: Sequence[int]) -> "ReadingState":
+        """The state of these documents only, in this order (one may come several times)."""
+        rows = torch.tensor(documents, dtype=torch.long, device=self.h.device)
+        return ReadingState(*(t.index_select(0, rows) for t in (self.h, self.c, self.memory)))

@@ -1,0 +1,108 @@
+"""TrainingState: all that a run carries from one update to the next.
+
+Saved and restored, it makes the run go on as if it had never stopped: weights, Adam's moments,
+averaged weights, the generator of dropout, the position in the data and the sums not yet reported.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from dntm.model.language_model import DynamicTextModel
+from dntm.training.recipe import Recipe
+
+
+@dataclass
+class Position:
+    """How far a run has come."""
+
+    epoch: int = 0
+    batch: int = 0
+    """The next batch of the epoch."""
+    updates: int = 0
+    nats: float = 0.0
+    """Sum over the training tokens since the last validation."""
+    tokens: int = 0
+    best: float = float("inf")
+    """The lowest validation perplexity so far."""
+    validations: int = 0
+
+
+@dataclass
+class TrainingState:
+    """Weights, optimiser, averages, generator and position."""
+
+    model: DynamicTextModel
+    optimizer: torch.optim.Optimizer
+    generator: torch.Generator
+    average: dict[str, Tensor]
+    """The averaged weights by name; empty where the recipe keeps none."""
+    position: Position = field(default_factory=Position)
+
+    @classmethod
+    def start(cls, model: DynamicTextModel, recipe: Recipe, seed: int) -> Self:
+        """The state before the first update."""
+        learned = [p for p in model.parameters() if p.requires_grad]
+        optimizer: torch.optim.Optimizer
+        if recipe.weight_decay:
+            matrices = [p for p in learned if p.dim() > 1]
+            vectors = [p for p in learned if p.dim() <= 1]
+            optimizer = torch.optim.AdamW(
+                [
+                    {"params": matrices, "weight_decay": recipe.weight_decay},
+                    {"params": vectors, "weight_decay": 0.0},
+                ],
+                lr=recipe.learning_rate,
+                fused=True,
+            )
+        else:
+            optimizer = torch.optim.Adam(learned, lr=recipe.learning_rate, fused=True)
+        average = {}
+        if recipe.average:
+            average = {name: p.detach().clone() for name, p in model.named_parameters()}
+        return cls(model, optimizer, torch.Generator().manual_seed(seed), average)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor by name."""
+        found = {f"model.{name}": p.detach() for name, p in self.model.named_parameters()}
+        found |= {f"average.{name}": value for name, value in self.average.items()}
+        for number, values in self.optimizer.state_dict()["state"].items():
+            found |= {f"optimizer.{number}.{name}": value for name, value in values.items()}
+        found["generator"] = self.generator.get_state()
+        return found
+
+    def numbers(self) -> dict[str, Any]:
+        """The position."""
+        return asdict(self.position)
+
+    def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
+        """Take on a saved state; ValueError where it is of another model."""
+        parameters = dict(self.model.named_parameters())
+        expected = {f"model.{name}" for name in parameters} | {
+            f"average.{name}" for name in self.average
+        }
+        found = {name for name in tensors if name.startswith(("model.", "average."))}
+        if found != expected:
+            odd = sorted(found ^ expected)[0]
+            raise ValueError(f"the checkpoint is of another model: {odd} is in only one of them")
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                if parameter.shape != tensors[f"model.{name}"].shape:
+                    raise ValueError(
+                        f"{name} has shape {tuple(tensors[f'model.{name}'].shape)} in the "
+                        f"checkpoint, expected {tuple(parameter.shape)}"
+                    )
+                parameter.copy_(tensors[f"model.{name}"])
+            for name, value in self.average.items():
+                value.copy_(tensors[f"average.{name}"])
+        moments: dict[int, dict[str, Tensor]] = {}
+        for key, value in tensors.items():
+            if key.startswith("optimizer."):
+                _, number, name = key.split(".")
+                moments.setdefault(int(number), {})[name] = value
+        saved = self.optimizer.state_dict()
+        self.optimizer.load_state_dict({**saved, "state": moments})
+        self.generator.set_state(tensors["generator"])
+        self.position = Position(**numbers)

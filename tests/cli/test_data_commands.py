@@ -1,0 +1,124 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from dntm.cli.main import main
+
+
+def run(*arguments: str | Path) -> None:
+    main([str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def dataset(tmp_path: Path, fixtures: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    target = tmp_path / "tale"
+    run(
+        *("data", "build", fixtures / "story.v4_gold_conll", "--output-dir", target),
+        *("--split-by", "fraction", "--fractions", "1", "0", "0"),
+    )
+    capsys.readouterr()
+    return target
+
+
+def test_build_prints_table_1(
+    tmp_path: Path, fixtures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = fixtures / "ferry.conllu"
+
+    run("data", "build", source, "--output-dir", tmp_path / "x", "--fractions", "1", "0", "0")
+
+    printed = capsys.readouterr().out
+    assert "# of documents" in printed
+    assert "2 (2725)" in printed
+    assert str(tmp_path / "x") in printed
+
+
+def test_stats_prints_the_papers_numbers_beside_ours(
+    dataset: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("data", "stats", dataset)
+
+    assert "1.50 (25.7)" in capsys.readouterr().out
+
+
+def test_show_prints_entities_and_on_request_their_words(
+    dataset: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("data", "show", dataset, "--document", "1")
+    plain = capsys.readouterr().out
+    run("data", "show", dataset, "--document", "1", "--original", "--colour", "always")
+    coloured = capsys.readouterr().out
+
+    assert "[1] sold [1] mule in North Ford ." in plain
+    assert "\x1b[1;31m[1: Old Marta]\x1b[0m sold" in coloured
+
+
+def test_list_names_every_corpus_with_its_licence(capsys: pytest.CaptureFixture[str]) -> None:
+    run("data", "list")
+
+    printed = capsys.readouterr().out
+    for name in ("sotu", "storyworld", "ontogum", "litbank", "ontonotes", "preco"):
+        assert name in printed
+    assert printed.count("licence:") == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("data", "build", "no/such/file"), "no/such/file: no such file or folder"),
+        (("data", "build", "ontonotes"), "dntm data build ontonotes --from FOLDER"),
+        (("data", "stats", "no/such/folder"), "is no dataset"),
+        (("data", "build", "sotu", "--vocabulary-size", "0", "--output-dir", "x"), "expected at"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_1(
+    arguments: tuple[str, ...],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(SystemExit) as exit_:
+        run(*arguments)
+
+    error = capsys.readouterr().err
+    assert exit_.value.code == 1
+    assert message in error.splitlines()[-1]
+    assert "Traceback" not in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_document_outside_the_split_is_named(
+    dataset: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        run("data", "show", dataset, "--document", "9")
+
+    assert "document 9 of split 'train', expected 1 to 2" in capsys.readouterr().err
+
+
+def test_malformed_documents_are_left_out_on_request_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = {"doc_key": "a", "sentences": [["b"]], "clusters": []}
+    source = tmp_path / "train.jsonl"
+    source.write_text(json.dumps(good) + "\n{broken\n")
+
+    run("data", "build", source, "--output-dir", tmp_path / "x", "--on-error", "skip")
+
+    error = capsys.readouterr().err
+    assert f"left out: {source}, line 2: not JSON" in error
+    assert "1 malformed documents left out" in error
+
+
+def test_help_and_unknown_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as asked:
+        run("--help")
+    with pytest.raises(SystemExit) as unknown:
+        run("frobnicate")
+
+    assert (asked.value.code, unknown.value.code) == (0, 2)
+    assert "no command 'frobnicate'" in capsys.readouterr().err

@@ -1,0 +1,200 @@
+import gzip
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dntm.corpus.dataset import Dataset
+from dntm.corpus.document import Mention
+from dntm.corpus.prepare import Prepared, ReadConfig, prepare
+from dntm.corpus.resolver import Resolver
+from dntm.corpus.source import InputError
+
+
+def line(name: str, sentences: list[list[str]], *chains: list[list[int]]) -> str:
+    return json.dumps({"doc_key": name, "sentences": sentences, "clusters": chains}) + "\n"
+
+
+def corpus(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "train.jsonl").write_text(
+        line("a", [["Ann", "sang"], ["she", "left"], ["Bo", "hid"], ["he", "ran"]])
+        + line("b", [["Ann", "met", "Bo"], ["she", "ran"]], [[0, 0], [3, 3]], [[2, 2]])
+    )
+    (folder / "dev.jsonl").write_text(line("c", [["Cy", "sang"], ["he", "hid"]], [[0, 0], [2, 2]]))
+    (folder / "test.jsonl").write_text(line("d", [["Di", "dozed"]]))
+    return folder
+
+
+def build(source: Path, target: Path, skip: bool = False, **settings: Any) -> Prepared:
+    reading = ReadConfig(skip_malformed=skip)
+    return prepare(str(source), target, reading, {"max_entities": 5, **settings})
+
+
+def test_a_dataset_opens_as_it_was_built(tmp_path: Path) -> None:
+    build(corpus(tmp_path / "c"), tmp_path / "out")
+
+    dataset = Dataset.open(tmp_path / "out")
+
+    (b,) = (d for d in dataset.documents("train") if d.name == "b")
+    assert b.sentences == [[1, "met", "Bo"], [1, "ran"]]
+    assert b.surfaces == [["Ann"], ["she"]]
+    assert dataset.splits == ["train", "dev", "test"]
+
+
+def test_building_twice_gives_the_same_bytes(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "c")
+
+    build(source, tmp_path / "one")
+    build(source, tmp_path / "two")
+
+    files = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert files == ["dataset.json", "dev.jsonl", "test.jsonl", "train.jsonl", "vocab.txt"]
+    for name in files:
+        one, two = ((tmp_path / folder / name).read_bytes() for folder in ("one", "two"))
+        assert hashlib.sha256(one).digest() == hashlib.sha256(two).digest()
+
+
+def test_the_vocabulary_comes_from_the_training_split_alone(tmp_path: Path) -> None:
+    build(corpus(tmp_path / "c"), tmp_path / "out")
+
+    vocabulary = Dataset.open(tmp_path / "out").vocabulary
+
+    assert "sang" in vocabulary
+    assert "dozed" not in vocabulary
+    assert "Di" not in vocabulary
+
+
+def test_documents_above_the_limit_are_left_out_and_counted(tmp_path: Path) -> None:
+    source = tmp_path / "train.jsonl"
+    source.write_text(
+        line("a", [["x", "y", "x", "y"]], [[0, 0], [2, 2]], [[1, 1], [3, 3]])
+        + line("b", [["x", "y"]], [[0, 0], [1, 1]])
+    )
+
+    prepared = build(source, tmp_path / "out", max_entities=1)
+
+    assert prepared.information["left_out"]["too_many_entities"] == 1
+    assert prepared.information["counts"]["train"]["documents"] == 1
+
+
+def test_parts_of_one_document_stay_in_one_split(tmp_path: Path) -> None:
+    source = tmp_path / "all.jsonl"
+    source.write_text("".join(line(f"d{i}", [["a", "b"]] * 9) for i in range(10)))
+
+    build(source, tmp_path / "out", max_sentences=2)
+
+    dataset = Dataset.open(tmp_path / "out")
+    by_split = {
+        split: {d.name.split("/")[0] for d in dataset.documents(split)} for split in dataset.splits
+    }
+    assert [len(names) for names in by_split.values()] == [8, 1, 1]
+    assert len(set().union(*by_split.values())) == 10
+
+
+def test_unknown_words_of_plain_text_become_entities(tmp_path: Path) -> None:
+    folder = tmp_path / "train"
+    folder.mkdir()
+    (folder / "a.txt").write_text("the grell sat . the grell ate the nut . the cat sat . " * 1)
+    (folder / "b.txt").write_text("the cat ate the nut . the cat sat . " * 3)
+
+    build(tmp_path, tmp_path / "out", vocabulary_size=5 + 3 + 6, entities=("unknown",))
+
+    dataset = Dataset.open(tmp_path / "out")
+    first = next(d for d in dataset.documents("train") if d.name == "a")
+    assert first.sentences[0][:6] == ["the", 1, "sat", ".", "the", 1]
+
+
+class EveryFirstWord:
+    """A resolver that takes the first word of every sentence for the same entity."""
+
+    def chains(self, sentences: Any) -> list[list[Mention]]:
+        return [[Mention(s, 0, 1) for s in range(len(sentences))]]
+
+
+def test_a_resolver_finds_the_entities_of_plain_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolver: Resolver = EveryFirstWord()
+    monkeypatch.setattr("dntm.corpus.prepare.StanzaResolver", lambda _model: resolver)
+    source = tmp_path / "train.txt"
+    source.write_text("Ann sang. She left.")
+
+    reading = ReadConfig(coref_model=tmp_path)
+    prepare(str(source), tmp_path / "out", reading, {"entities": ("resolver",)})
+
+    (document,) = Dataset.open(tmp_path / "out").documents("train")
+    assert document.sentences == [[1, "sang", "."], [1, "left", "."]]
+
+
+def test_a_resolver_without_weights_names_the_option(tmp_path: Path) -> None:
+    source = tmp_path / "train.txt"
+    source.write_text("Ann sang.")
+
+    with pytest.raises(ValueError, match="--coref-model"):
+        build(source, tmp_path / "out", entities=("resolver",))
+
+
+BROKEN = {
+    "bytes": (b'{"sentences": [["\xff"]], "clusters": []}\n', "is not UTF-8"),
+    "gzip": (gzip.compress(line("z", [["a"]] * 50).encode())[:-9], "broken gzip"),
+    "outside": (b'{"sentences": [["a"]], "clusters": [[[0, 4]]]}\n', "expected offsets"),
+    "empty": (b'{"sentences": [], "clusters": []}\n', "an empty document"),
+    "nothing": (b"\n", "an empty file"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_malformed_input_ends_the_build_and_leaves_nothing_behind(
+    tmp_path: Path, kind: str
+) -> None:
+    content, problem = BROKEN[kind]
+    source = corpus(tmp_path / "c")
+    (source / "train-2.jsonl").write_bytes(content)
+
+    with pytest.raises(InputError, match=problem):
+        build(source, tmp_path / "out")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_malformed_input_can_be_left_out_and_is_counted(tmp_path: Path, kind: str) -> None:
+    content, problem = BROKEN[kind]
+    source = corpus(tmp_path / "c")
+    (source / "train-2.jsonl").write_bytes(content)
+
+    prepared = build(source, tmp_path / "out", skip=True)
+
+    assert len(prepared.skipped) == 1
+    assert problem in prepared.skipped[0]
+    assert prepared.information["left_out"]["malformed"] == 1
+    assert prepared.information["counts"]["train"]["documents"] == 2
+
+
+def test_a_dataset_of_the_same_name_is_not_overwritten_by_accident(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "c")
+    build(source, tmp_path / "out")
+
+    with pytest.raises(ValueError, match="--overwrite"):
+        build(source, tmp_path / "out")
+
+
+def test_an_entity_without_a_row_is_named_when_documents_are_read(tmp_path: Path) -> None:
+    build(corpus(tmp_path / "c"), tmp_path / "out")
+    path = tmp_path / "out" / "dev.jsonl"
+    path.write_text(path.read_text() + '{"name":"x","sentences":[[9]],"surfaces":[]}\n')
+
+    with pytest.raises(InputError, match=r"dev.jsonl, line 2: entity 9 has no row"):
+        list(Dataset.open(tmp_path / "out").documents("dev"))
+
+
+def test_a_dataset_of_another_version_is_refused(tmp_path: Path) -> None:
+    build(corpus(tmp_path / "c"), tmp_path / "out")
+    path = tmp_path / "out" / "dataset.json"
+    path.write_text(path.read_text().replace('"format_version": 1', '"format_version": 99'))
+
+    with pytest.raises(ValueError, match="format version 99, expected 1"):
+        Dataset.open(tmp_path / "out")

@@ -1,0 +1,325 @@
+"""The resolver, over a tiny stanza model that is built, saved and loaded again offline."""
+
+import socket
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dntm.corpus.document import Document, Mention
+from dntm.corpus.resolver import Resolver, StanzaResolver, resolve
+
+WORDS = ["Anna", "met", "a", "dog", ".", "She", "liked", "it", "un", "##know", "##n", "_"]
+TEXT = [["Anna", "met", "a", "dog", "."], [], ["She", "liked", "it", "."], ["unknown", "dog"]]
+SETTINGS: dict[str, Any] = {
+    "section": "tiny",
+    "data_dir": "",
+    "save_dir": "",
+    "save_name": "tiny",
+    "train_data": "",
+    "dev_data": "",
+    "test_data": "",
+    "device": "cpu",
+    "bert_window_size": 16,
+    "embedding_size": 4,
+    "sp_embedding_size": 64,
+    "a_scoring_batch_size": 8,
+    "hidden_size": 8,
+    "n_hidden_layers": 1,
+    "max_span_len": 8,
+    "rough_k": 5,
+    "lora_alpha": 4,
+    "lora_rank": 2,
+    "lora_dropout": 0.5,
+    "full_pairwise": True,
+    "lora_target_modules": ["query", "value"],
+    "lora_modules_to_save": [],
+    "clusters_starts_are_singletons": True,
+    "bert_finetune": False,
+    "dropout_rate": 0.5,
+    "learning_rate": 0.1,
+    "bert_learning_rate": 0.1,
+    "bert_finetune_begin_epoch": 0.0,
+    "train_epochs": 1,
+    "plateau_epochs": 0,
+    "bce_loss_weight": 0.5,
+    "tokenizer_kwargs": {},
+    "conll_log_dir": "",
+    "save_each_checkpoint": False,
+    "log_norms": False,
+    "singletons": True,
+    "max_train_len": 100,
+    "use_zeros": False,
+    "lang_lr_attenuation": "",
+    "lang_lr_weights": "",
+}
+
+needs_stanza = pytest.mark.skipif(
+    any(find_spec(package) is None for package in ("stanza", "transformers", "peft")),
+    reason='the extra "coref" is not installed',
+)
+
+
+class SameWord:
+    """Every word that occurs again is an entity: a resolver without a model."""
+
+    def chains(self, sentences: Sequence[Sequence[str]]) -> list[list[Mention]]:
+        places: dict[str, list[Mention]] = {}
+        for s, sentence in enumerate(sentences):
+            for w, word in enumerate(sentence):
+                places.setdefault(word, []).append(Mention(s, w, w + 1))
+        return [chain for chain in places.values() if len(chain) > 1]
+
+
+class OutOfReach:
+    """A resolver at fault."""
+
+    def chains(self, sentences: Sequence[Sequence[str]]) -> list[list[Mention]]:
+        return [[Mention(0, 0, len(sentences[0]) + 1)]]
+
+
+def build(folder: Path, *, lora: bool) -> Path:
+    """A randomly initialised model, saved the way stanza saves one."""
+    import torch
+    from stanza.models.coref.config import Config
+    from stanza.models.coref.model import CorefModel
+
+    transformers = import_module("transformers")
+    torch.manual_seed(0)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    bert = folder / "bert"
+    bert.mkdir()
+    (bert / "vocab.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+    transformers.BertTokenizer(
+        vocab={word: row for row, word in enumerate(words)}, do_lower_case=False
+    ).save_pretrained(bert)
+    transformers.AutoModel.from_config(
+        transformers.BertConfig(
+            vocab_size=len(words),
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=16,
+            max_position_embeddings=32,
+        )
+    ).save_pretrained(bert)
+    model = CorefModel(
+        config=Config(**SETTINGS, bert_model=str(bert), lora=lora), build_optimizers=False
+    )
+    for name, parameter in model.bert.named_parameters():
+        if "lora_B" in name:  # zero at first, which a test could not tell from not loaded
+            torch.nn.init.normal_(parameter)
+    weights = folder / "en" / "coref" / "tiny.pt"
+    model.save_weights(str(weights), save_optimizers=False)
+    return weights
+
+
+def saved_again(saved: dict[str, Any], folder: Path) -> Path:
+    import torch
+
+    torch.save(saved, folder / "changed.pt")
+    return folder / "changed.pt"
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What was asked of the network, which gives nothing."""
+    asked: list[object] = []
+
+    def refuse(*request: object, **_: object) -> None:
+        asked.append(request)
+        raise OSError("no network here")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    return asked
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["lora", "frozen"])
+def weights(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("coref"), lora=request.param)
+
+
+def test_any_object_with_chains_is_a_resolver() -> None:
+    resolver: Resolver = SameWord()
+    document = Document(name="a", sentences=[["she", "saw", "it"], ["it", "left"]], source="a.txt")
+
+    resolved = resolve(document, resolver)
+
+    assert resolved.chains == [[Mention(0, 2, 3), Mention(1, 0, 1)]]
+    assert (resolved.name, resolved.source) == ("a", "a.txt")
+
+
+def test_a_mention_outside_its_sentence_is_an_error() -> None:
+    document = Document(name="a", sentences=[["she", "left"]])
+
+    with pytest.raises(ValueError, match="a mention from word 0 to 3, expected inside its 2 words"):
+        resolve(document, OutOfReach())
+
+
+def test_without_the_extra_the_error_names_the_pip_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "stanza", None)
+
+    with pytest.raises(ValueError, match=r'needs stanza.*pip install "dntm\[coref\]"'):
+        StanzaResolver(tmp_path)
+
+
+@needs_stanza
+@pytest.mark.parametrize("name", ["", "nowhere", "nowhere.pt"])
+def test_missing_weights_are_named_with_the_way_to_get_them(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"--coref-model .*stanza.download") as error:
+        StanzaResolver(tmp_path / name)
+
+    assert str(tmp_path / name) in str(error.value)
+
+
+@needs_stanza
+def test_a_folder_with_two_models_is_an_error_that_names_them(tmp_path: Path) -> None:
+    (tmp_path / "en" / "coref").mkdir(parents=True)
+    for name in ("a.pt", "b.pt"):
+        (tmp_path / "en" / "coref" / name).touch()
+
+    with pytest.raises(ValueError, match=r"expected the path of one .*a\.pt, en/coref/b\.pt"):
+        StanzaResolver(tmp_path)
+
+
+@needs_stanza
+@pytest.mark.parametrize("content", [b"", b"not a model", b"PK\x03\x04 cut short"])
+def test_a_file_of_another_kind_is_an_error(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    path.write_bytes(content)
+
+    with pytest.raises(ValueError, match=r"model\.pt is no model of stanza's: \S"):
+        StanzaResolver(path)
+
+
+@needs_stanza
+def test_a_transformer_that_is_not_here_is_named_and_not_downloaded(
+    weights: Path, no_network: list[object], tmp_path: Path
+) -> None:
+    import torch
+
+    saved = torch.load(weights, weights_only=True)
+    saved["config"]["bert_model"] = "nobody/no-such-transformer"
+    path = saved_again(saved, tmp_path)
+
+    with pytest.raises(ValueError, match=r"transformer 'nobody/no-such-transformer'.*python -c"):
+        StanzaResolver(path)
+
+    assert no_network == []
+
+
+@needs_stanza
+def test_the_model_loads_from_disk_alone_and_its_mentions_lie_inside_the_sentences(
+    weights: Path, no_network: list[object]
+) -> None:
+    document = Document(name="a", sentences=TEXT * 5)
+
+    resolved = resolve(document, StanzaResolver(weights))
+
+    assert max(len(chain) for chain in resolved.chains) > 2
+    assert min(len(chain) for chain in resolved.chains) > 1
+    assert no_network == []
+
+
+@needs_stanza
+def test_file_and_folder_give_the_same_chains_every_time(weights: Path) -> None:
+    folder = weights.parent.parent.parent
+
+    chains = [StanzaResolver(path).chains(TEXT * 5) for path in (weights, weights.parent, folder)]
+
+    assert chains[0] == chains[1] == chains[2] != []
+
+
+@needs_stanza
+@pytest.mark.parametrize("repeats", [1, 5])
+def test_the_mentions_are_those_of_stanzas_own_pipeline(
+    weights: Path, repeats: int, tmp_path: Path
+) -> None:
+    import stanza
+
+    text = [sentence for sentence in TEXT if sentence] * repeats
+    (tmp_path / "resources.json").write_text("{}", encoding="utf-8")
+    pipeline = stanza.Pipeline(
+        "en",
+        dir=str(tmp_path),
+        processors="tokenize,coref",
+        allow_unknown_language=True,
+        tokenize_pretokenized=True,
+        coref_model_path=str(weights),
+        download_method=None,
+        use_gpu=False,
+        logging_level="ERROR",
+    )
+    expected = {
+        Mention(mention.sentence, mention.start_word, mention.end_word)
+        for chain in pipeline(text).coref
+        for mention in chain.mentions
+        if isinstance(mention.start_word, int)
+    }
+
+    chains = StanzaResolver(weights, singletons=True).chains(text)
+
+    found = [mention for chain in chains for mention in chain]
+    assert set(found) == expected != set()
+    assert len(found) == len(expected)
+
+
+@needs_stanza
+def test_the_adapters_that_were_saved_are_those_that_run(weights: Path) -> None:
+    import torch
+    from peft import get_peft_model_state_dict
+
+    saved = torch.load(weights, weights_only=True).get("bert_lora", {})
+
+    model = StanzaResolver(weights)._model
+
+    loaded = get_peft_model_state_dict(model.bert, adapter_name=model.peft_name) if saved else {}
+    torch.testing.assert_close(loaded, saved)
+
+
+@needs_stanza
+def test_a_pronoun_left_out_is_no_mention(weights: Path, tmp_path: Path) -> None:
+    import torch
+
+    saved = torch.load(weights, weights_only=True)
+    saved["zeros_predictor"]["2.bias"].fill_(1.0)
+
+    chains = StanzaResolver(saved_again(saved, tmp_path), singletons=True).chains(TEXT)
+
+    assert chains == [] != StanzaResolver(weights, singletons=True).chains(TEXT)
+
+
+@needs_stanza
+@pytest.mark.parametrize("word", ["[SEP]", "[PAD]", "", "\x00", "\u200b"])
+def test_a_word_that_the_tokenizer_loses_shifts_no_other(weights: Path, word: str) -> None:
+    resolver = StanzaResolver(weights)
+
+    chains = resolver.chains([["Anna", word, "met", "it"], *TEXT * 3])
+
+    assert chains == resolver.chains([["Anna", "_", "met", "it"], *TEXT * 3]) != []
+
+
+@needs_stanza
+def test_an_empty_sentence_moves_only_the_sentence_numbers(weights: Path) -> None:
+    resolver = StanzaResolver(weights)
+    full = [sentence for sentence in TEXT if sentence] * 3
+
+    chains = resolver.chains([[], *full])
+
+    assert chains == [
+        [mention._replace(sentence=mention.sentence + 1) for mention in chain]
+        for chain in resolver.chains(full)
+    ]
+
+
+@needs_stanza
+@pytest.mark.parametrize("text", [[], [[]], [["dog"]]])
+def test_a_text_without_a_second_word_has_no_chain(weights: Path, text: list[list[str]]) -> None:
+    assert StanzaResolver(weights).chains(text) == []

@@ -1,0 +1,67 @@
+from pathlib import Path
+
+import pytest
+
+from dntm.corpus.source import InputError
+from dntm.corpus.splits import by_folder, by_fraction, by_ids
+
+
+@pytest.mark.parametrize(
+    ("source", "split"),
+    [
+        ("data/train/data/english/annotations/nw/wsj/00/wsj_0001.v4_gold_conll", "train"),
+        ("development/a_gold_conll", "dev"),
+        ("conll-2012-test/x.v9_gold_conll", "test"),
+        ("train.english.v4_gold_conll", "train"),
+        ("en_gum-corefud-dev.conllu", "dev"),
+        ("dev.jsonl.gz", "dev"),
+        ("stories/king.txt", None),
+    ],
+)
+def test_folders_and_file_names_tell_the_split(source: str, split: str | None) -> None:
+    assert by_folder("", source) == split
+
+
+def test_headings_and_list_items_are_read_as_splits(tmp_path: Path) -> None:
+    path = tmp_path / "splits.md"
+    path.write_text("# Splits\n\nSome words.\n\n## dev\n\n  * A_b\n  * A_c\n\n## test2\n\n * X\n")
+
+    assign = by_ids(path)
+
+    assert [assign(name, "") for name in ("A_b", "A_c", "X", "Y")] == ["dev", "dev", "test2", None]
+
+
+def test_a_folder_of_id_files_and_a_file_of_pairs_are_read(tmp_path: Path) -> None:
+    (tmp_path / "train.ids").write_text("a\nb\n")
+    (tmp_path / "dev.ids").write_text("c\n")
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("a\ttest\nc\tvalidation\n")
+
+    assert [by_ids(tmp_path)(name, "") for name in "abc"] == ["train", "train", "dev"]
+    assert [by_ids(pairs)(name, "") for name in "abc"] == ["test", None, "dev"]
+
+
+def test_a_malformed_list_of_ids_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "ids.txt"
+    path.write_text("a train\nb nowhere\n")
+
+    with pytest.raises(InputError, match="line 2: found 'b nowhere'"):
+        by_ids(path)
+
+
+def test_a_fraction_is_seeded_exact_and_independent_of_order() -> None:
+    names = [f"d{i}" for i in range(50)]
+
+    first = by_fraction(names, (0.8, 0.1, 0.1), seed=3)
+    again = by_fraction(reversed(names), (0.8, 0.1, 0.1), seed=3)
+    other = by_fraction(names, (0.8, 0.1, 0.1), seed=4)
+
+    splits = [first(name, "") for name in names]
+    assert splits == [again(name, "") for name in names]
+    assert splits != [other(name, "") for name in names]
+    assert [splits.count(s) for s in ("train", "dev", "test")] == [40, 5, 5]
+
+
+def test_fractions_must_add_up_to_one() -> None:
+    with pytest.raises(ValueError, match=r"expected three that add up to 1"):
+        by_fraction(["a"], (0.5, 0.1, 0.1), seed=1)

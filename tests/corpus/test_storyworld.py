@@ -1,0 +1,279 @@
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from dntm.corpus.document import AnonymizedDocument, Token
+from dntm.corpus.storyworld.grammar import Does, Grammar, Kind, Trait
+from dntm.corpus.storyworld.ideal import EOS, Reader, ideal_log_probabilities
+from dntm.corpus.storyworld.story import StoryworldConfig, Teller, chooser, stories, tell
+from dntm.corpus.storyworld.world import STORYWORLD
+
+CONFIG = StoryworldConfig(train=3, dev=2, test=40, sentences=20, entities=8, seed=7)
+
+FIRST_SENTENCES: list[list[Token]] = [
+    [1, "shaded", "the", "lantern", "."],
+    ["with", "the", "lantern", ",", 2, "hauled", "the", "oar", "and"]
+    + ["wearing", "the", "sash", ",", 3, "swung", "the", "lantern", "."],
+]
+
+TINY = Grammar(
+    traits=[Trait(values=2, drift=0.2), Trait(values=2)],
+    openings=[
+        Kind(weight=2, phrases=[[()]]),
+        Kind(weight=1, does=Does.SHOW, trait=0, phrases=[[("by", "day")], [("by", "night")]]),
+        Kind(weight=1, does=Does.SHOW, trait=1, phrases=[[("by", "hand")], [("by", "cart")]]),
+    ],
+    clauses=[
+        Kind(
+            weight=3,
+            does=Does.SHOW,
+            trait=0,
+            slip=0.1,
+            phrases=[[("ran", "off"), ("sat", "down")], [("sat", "down"), ("sat", "up")]],
+        ),
+        Kind(weight=1, does=Does.CHANGE, trait=0, phrases=[[("rested",)], [("woke",)]]),
+        Kind(weight=1, does=Does.GIVE, trait=1, phrases=[[("met",)], [("gave", "it", "to")]]),
+        Kind(weight=1, does=Does.CALL, phrases=[[("called",)]]),
+    ],
+    calls=[Kind(weight=1, does=Does.SHOW, trait=1, phrases=[[("a", "walker")], [("a", "rider")]])],
+    connectives=["and"],
+    stop=0.7,
+    recency=(0.0, 3.0, 1.0),
+    newcomer=2.0,
+)
+
+TINY_STORIES: list[list[list[Token]]] = [
+    [
+        ["by", "day", 1, "sat", "down", "."],
+        [1, "sat", "up", "."],
+        ["by", "night", 1, "ran", "off", "."],
+    ],
+    [["by", "hand", 1, "ran", "off", "and", 2, "sat", "up", "."], ["by", "day", 2, "woke", "."]],
+    [[1, "gave", "it", "to", 2, "."], ["by", "cart", 2, "sat", "down", "."]],
+    [[1, "met", 2, "."], [2, "called", "a", "rider", 3, "rested", "."]],
+    [[1, "woke", "."], [2, "called", "a", "walker", 1, "sat", "down", "."]],
+    [[1, "rested", "."], ["by", "night", 2, "gave", "it", "to", 1, "."]],
+]
+
+
+def probability_told(text: list[list[Token]], entities: int) -> float:
+    """The probability that a Teller tells exactly this, summed over all its ways to do so."""
+    total = 0.0
+    ways: list[list[int]] = [[]]
+    while ways:
+        fixed = ways.pop()
+        taken: list[int] = []
+        chances = [1.0]
+        untried: list[list[int]] = []
+        choose = follow(fixed, taken, chances, untried)
+        if begins_alike(Teller(entities, choose, TINY), text):
+            total += math.prod(chances)
+        ways.extend(untried)
+    return total
+
+
+def follow(
+    fixed: list[int], taken: list[int], chances: list[float], untried: list[list[int]]
+) -> Callable[[Sequence[float]], int]:
+    """Make the `fixed` choices, then always the first possible one, noting the others."""
+
+    def choose(weights: Sequence[float]) -> int:
+        possible = [i for i, weight in enumerate(weights) if weight > 0]
+        if len(taken) < len(fixed):
+            choice = fixed[len(taken)]
+        else:
+            choice = possible[0]
+            untried.extend([*taken, other] for other in possible[1:])
+        taken.append(choice)
+        chances.append(weights[choice] / sum(weights))
+        return choice
+
+    return choose
+
+
+def begins_alike(teller: Teller, text: list[list[Token]]) -> bool:
+    for sentence in text:
+        told = teller.sentence()
+        if any(next(told, None) != token for token in sentence):
+            return False
+    return True
+
+
+def log_probability(text: list[list[Token]], entities: int) -> float:
+    ideal = ideal_log_probabilities(text, entities=entities, grammar=TINY)
+    return sum(sum(sentence) for sentence in ideal)
+
+
+def readers(story: AnonymizedDocument) -> Iterator[tuple[Reader, Token]]:
+    """A reader before each token of a story, and the token."""
+    reader = Reader(CONFIG.entities)
+    for sentence in story.sentences:
+        for token in (*sentence, EOS):
+            yield reader, token
+            reader.read(token)
+
+
+def distribution(reader: Reader) -> list[float]:
+    tokens: list[Token] = [*STORYWORLD.words, EOS, *range(-1, CONFIG.entities + 2)]
+    return [reader.probability(token) for token in tokens]
+
+
+@pytest.fixture(scope="module")
+def sample() -> list[AnonymizedDocument]:
+    return list(stories(CONFIG, "test"))
+
+
+@pytest.mark.parametrize("text", TINY_STORIES)
+@pytest.mark.parametrize("unmentioned", [0, 1])
+def test_the_ideal_reader_agrees_with_the_sum_over_all_ways_to_tell_a_story(
+    text: list[list[Token]], unmentioned: int
+) -> None:
+    entities = unmentioned + max(t for sentence in text for t in sentence if isinstance(t, int))
+
+    told = probability_told(text, entities)
+
+    assert log_probability(text, entities) == pytest.approx(math.log(told), abs=1e-12)
+
+
+def test_the_probabilities_of_all_next_tokens_sum_to_one_everywhere(
+    sample: list[AnonymizedDocument],
+) -> None:
+    prefixes = 0
+    for story in sample[:4]:
+        for reader, _ in readers(story):
+            assert sum(distribution(reader)) == pytest.approx(1.0, abs=1e-9)
+            prefixes += 1
+
+    assert prefixes > 500
+
+
+def test_mean_surprisal_is_the_mean_entropy_that_the_ideal_reader_predicts(
+    sample: list[AnonymizedDocument],
+) -> None:
+    excess = []
+    for story in sample[:20]:
+        total = 0.0
+        for reader, token in readers(story):
+            entropy = -sum(p * math.log(p) for p in distribution(reader) if p > 0)
+            total += -math.log(reader.probability(token)) - entropy
+        excess.append(total)
+    mean = sum(excess) / len(excess)
+    variance = sum((x - mean) ** 2 for x in excess) / (len(excess) - 1)
+
+    assert abs(mean) < 4 * math.sqrt(variance / len(excess))
+
+
+FORGETFUL = replace(STORYWORLD, traits=[replace(trait, drift=0.5) for trait in STORYWORLD.traits])
+SURE = replace(STORYWORLD, clauses=[replace(k, slip=k.slip / 10) for k in STORYWORLD.clauses])
+BLIND_TO_RECENCY = replace(STORYWORLD, recency=(0.0, 1.0))
+FOND_OF_THE_NEW = replace(STORYWORLD, newcomer=2 * STORYWORLD.newcomer)
+
+
+@pytest.mark.parametrize("wrong", [FORGETFUL, SURE, BLIND_TO_RECENCY, FOND_OF_THE_NEW])
+def test_a_reader_who_believes_in_another_grammar_does_worse(
+    sample: list[AnonymizedDocument], wrong: Grammar
+) -> None:
+    def surprisal(grammar: Grammar) -> float:
+        return -sum(
+            sum(sentence)
+            for story in sample
+            for sentence in ideal_log_probabilities(story.sentences, grammar=grammar)
+        )
+
+    assert surprisal(wrong) > surprisal(STORYWORLD)
+
+
+def test_a_trait_that_was_shown_tells_who_comes_and_what_follows() -> None:
+    reader = Reader(8)
+    for token in ("wearing", "the", "apron", ",", 1, "forged", "the", "anvil", ".", EOS):
+        reader.read(token)
+    for token in ("wearing", "the", "hat", ",", 2, "ploughed", "the", "field", ".", EOS):
+        reader.read(token)
+
+    for token in ("wearing", "the", "apron", ","):
+        reader.read(token)
+    assert reader.probability(1) > 0.9
+    reader.read(1)
+    assert reader.probability("hammered") > 20 * reader.probability("sowed") > 0
+
+
+def test_a_gift_is_known_to_have_changed_hands() -> None:
+    reader = Reader(8)
+    for token in (1, "gave", "the", "flute", "to", 2, ".", EOS, "with", "the", "flute", ","):
+        reader.read(token)
+
+    assert reader.probability(1) == 0.0
+    assert reader.probability(2) > reader.probability(3) > 0.0
+
+
+def test_ideal_holds_a_log_probability_for_each_token_and_each_end(
+    sample: list[AnonymizedDocument],
+) -> None:
+    for story in sample:
+        assert story.ideal == ideal_log_probabilities(story.sentences, entities=CONFIG.entities)
+        assert [len(s) + 1 for s in story.sentences] == [len(s) for s in story.ideal]
+        assert len(story.sentences) == CONFIG.sentences
+
+
+def test_entities_are_numbered_by_first_appearance_and_keep_their_names(
+    sample: list[AnonymizedDocument],
+) -> None:
+    for story in sample:
+        mentions = [t for sentence in story.sentences for t in sentence if isinstance(t, int)]
+        named = list(zip(mentions, story.surfaces, strict=True))
+
+        assert list(dict.fromkeys(mentions)) == list(range(1, story.entities + 1))
+        assert story.entities <= CONFIG.entities
+        assert len({name for _, (name,) in named}) == len(set(named)) == story.entities
+
+
+def test_the_same_seed_tells_the_same_stories_on_every_platform() -> None:
+    first, second = stories(CONFIG, "dev")
+    other_seed = next(stories(replace(CONFIG, seed=8), "dev"))
+
+    assert first.sentences[:2] == FIRST_SENTENCES
+    assert list(stories(CONFIG, "dev")) == [first, second]
+    assert first.sentences not in (second.sentences, other_seed.sentences)
+    assert next(stories(CONFIG, "test")).sentences != first.sentences
+
+
+def test_a_split_has_its_number_of_stories_and_a_larger_one_begins_with_them() -> None:
+    few = list(stories(CONFIG, "train"))
+    more = list(stories(replace(CONFIG, train=5), "train"))
+
+    assert len(few) == 3
+    assert more[:3] == few
+
+
+def test_the_world_has_hundreds_of_words_and_tells_them_all() -> None:
+    choose = chooser(random.Random("words"))
+    told = [sentence for _ in range(300) for sentence in tell(10, 8, choose)]
+
+    assert len(STORYWORLD.words) > 300
+    assert {t for s in told for t in s if isinstance(t, str)} == set(STORYWORLD.words)
+
+
+def test_a_text_that_is_no_story_is_refused_with_the_sentence_named() -> None:
+    with pytest.raises(ValueError, match=r"sentence 1.*found 'swam'"):
+        ideal_log_probabilities([[1, "slept", "well", "."], [1, "swam", "."]])
+
+
+@pytest.mark.parametrize("bad", [{"entities": 1}, {"entities": 10**6}, {"sentences": 0}])
+def test_a_config_that_tells_no_story_is_refused(bad: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(bad.values()))} .* a story, expected"):
+        StoryworldConfig(**bad)
+
+
+def test_an_unknown_split_is_refused() -> None:
+    with pytest.raises(ValueError, match="'valid' is unknown, expected one of"):
+        next(stories(CONFIG, "valid"))  # type: ignore[arg-type]
+
+
+def test_a_phrase_of_two_kinds_is_refused() -> None:
+    twice = replace(TINY, clauses=[*TINY.clauses, Kind(weight=1, phrases=[[("woke",)]])])
+
+    with pytest.raises(ValueError, match="'woke' belongs to two kinds"):
+        Reader(2, twice)

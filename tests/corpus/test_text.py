@@ -1,0 +1,91 @@
+import gzip
+from pathlib import Path
+
+import pytest
+
+from dntm.corpus import text
+from dntm.corpus.document import Document, Mention
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ("She didn't go.", "She did n't go ."),
+        ("Mary's cat, they'll say", "Mary 's cat , they 'll say"),
+        ("It cost 10,000.50 (or 3%)!", "It cost 10,000.50 ( or 3 % ) !"),
+        ("Mr. Orr of the U.S. left...", "Mr. Orr of the U.S. left ..."),
+        ("a well-known fact -- indeed", "a well - known fact -- indeed"),
+        ("naïve Zoë’s café", "naïve Zoë ’s café"),
+        ("snake_case & co", "snake _ case & co"),
+    ],
+)
+def test_words_follow_the_annotated_corpora(raw: str, words: str) -> None:
+    assert text.words_of(raw) == words.split()
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "count"),
+    [
+        ("He left. She stayed.", 2),
+        ("Mr. Orr met J. Smith. They spoke.", 2),
+        ('"Go!" he said. "No."  She went.', 3),
+        ("It was 3.5 m long. 20 men came.", 2),
+        ("He saw e.g. cats and dogs", 1),
+        ("What?! Never (or so I think.) Then he slept.", 3),
+        ("No. Not now.", 2),
+    ],
+)
+def test_sentences_end_where_a_reader_would_end_them(paragraph: str, count: int) -> None:
+    assert len(text.sentences_of(paragraph)) == count
+
+
+def read(path: Path, documents: text.Documents, *, inline: bool = False) -> list[Document]:
+    blocks = text.blocks(path, documents)
+    return [text.parse(block, documents, inline=inline) for block in blocks]
+
+
+def test_a_file_is_a_document_of_wrapped_paragraphs(tmp_path: Path) -> None:
+    path = tmp_path / "tale.txt"
+    path.write_text("The old\nman slept\n\nThe end\n")
+
+    (document,) = read(path, "file")
+
+    assert document.name == "tale"
+    assert document.sentences == [["The", "old", "man", "slept"], ["The", "end"]]
+
+
+def test_between_empty_lines_every_line_is_a_paragraph(tmp_path: Path) -> None:
+    path = tmp_path / "news.txt.gz"
+    path.write_bytes(gzip.compress(b"One two\nThree\n\n\nFour\n"))
+
+    documents = read(path, "blank-line")
+
+    assert [d.name for d in documents] == ["news:1", "news:5"]
+    assert documents[0].sentences == [["One", "two"], ["Three"]]
+
+
+def test_inline_markup_names_the_entities(tmp_path: Path) -> None:
+    path = tmp_path / "story.txt"
+    path.write_text("[7] saw [2]. Then [7] left.\n")
+
+    (document,) = read(path, "file", inline=True)
+
+    assert document.chains == [[Mention(0, 0, 1), Mention(1, 1, 2)], [Mention(0, 2, 3)]]
+
+
+def test_a_very_large_file_becomes_several_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "LARGEST_DOCUMENT", 20)
+    path = tmp_path / "large.txt"
+    path.write_text("A line of words here.\n\n" * 3)
+
+    documents = read(path, "file")
+
+    assert [(d.name, d.part) for d in documents] == [("large", ""), ("large", "3"), ("large", "5")]
+
+
+def test_composed_and_decomposed_letters_are_the_same_word() -> None:
+    composed, decomposed = text.document_of("café"), text.document_of("cafe\u0301")
+
+    assert composed.sentences == decomposed.sentences

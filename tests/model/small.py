@@ -1,0 +1,48 @@
+"""A small model in double precision, and the oracle with the same parameters."""
+
+from collections.abc import Mapping
+
+import torch
+
+from dntm.model.config import Merging, ModelConfig, Variant
+from dntm.model.language_model import DynamicTextModel
+from tests.model.oracle import Oracle
+
+BOS, EOS, A, B, C = 1, 2, 3, 4, 5
+"""Rows of the small vocabulary; A, B and C are entities, 6 to 11 words."""
+
+
+def build(
+    variant: Variant,
+    merging: Merging,
+    *,
+    tied: bool = False,
+    dropouts: Mapping[str, float] | None = None,
+) -> DynamicTextModel:
+    """A model whose parameters, biases too, are all large enough to matter."""
+    config = ModelConfig(
+        vocabulary=12,
+        entities=3,
+        variant=variant,
+        merging=merging,
+        tied=tied,
+        embedding_dim=5,
+        hidden_dim=5 if tied else 4,
+        encoder_dim=3,
+        context_dim=6,
+        **(dropouts or {}),
+    )
+    generator = torch.Generator().manual_seed(7)
+    model = DynamicTextModel(config, generator).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.7)
+    return model
+
+
+def oracle_of(model: DynamicTextModel) -> Oracle:
+    """The oracle with the model's parameters, as leaves of their own."""
+    parameters = {
+        name: value.detach().clone().requires_grad_() for name, value in model.named_parameters()
+    }
+    return Oracle(model.config, parameters)

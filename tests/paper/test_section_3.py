@@ -1,0 +1,103 @@
+"""Claims of Section 3 that can be checked on any model."""
+
+from typing import get_args
+
+import pytest
+import torch
+
+from dntm.model.config import Merging
+from dntm.model.context_encoder import ContextEncoder
+from tests.model.small import BOS, EOS, A, B, C, build
+
+MERGINGS = get_args(Merging)
+
+
+@pytest.mark.parametrize("merging", MERGINGS)
+def test_before_its_first_context_an_entity_has_its_static_embeddings(merging: Merging) -> None:
+    model = build("both", merging)
+    nothing = model.initial_state(1).memory[0, 0]
+
+    assert not nothing[: model.config.context_dim].any()
+    assert torch.equal(model.input_embedding(1, nothing), model.x.weight[A])
+    assert torch.equal(model.output_embedding(1, nothing), model.output.y.weight[A])
+
+
+@pytest.mark.parametrize("merging", MERGINGS)
+def test_without_the_dynamic_terms_the_model_is_the_baseline(merging: Merging) -> None:
+    model, baseline = build("both", merging), build("baseline", merging)
+    with torch.no_grad():
+        for embedding in (model.x, model.output.y):
+            assert embedding.W_d is not None
+            embedding.W_d.zero_()
+    baseline.load_state_dict(model.state_dict(), strict=False)
+    document = [[BOS, A, 7, EOS], [BOS, 8, A, B, EOS], [BOS, B, A, 9, EOS]]
+
+    found, expected = (
+        m.score(m.plan([document]), m.initial_state(1))[0][0] for m in (model, baseline)
+    )
+
+    assert found.tolist() == pytest.approx(expected.tolist(), abs=1e-12)
+
+
+def test_the_mention_itself_is_never_read() -> None:
+    encoder = ContextEncoder(5, 3, 4)
+    encoder.reset_parameters(torch.Generator().manual_seed(3))
+    words = torch.randn(2, 6, 5, generator=torch.Generator().manual_seed(4))
+    lengths, sentence = torch.tensor([6, 4]), torch.tensor([0, 1])
+    position = torch.tensor([3, 1])
+
+    before = encoder(words, lengths, sentence, position)
+    mention = encoder(words.index_put((sentence, position), torch.tensor(7.0)), lengths, sentence,
+                      position)  # fmt: skip
+    neighbour = encoder(words.index_put((sentence, position + 1), torch.tensor(7.0)), lengths,
+                        sentence, position)  # fmt: skip
+
+    torch.testing.assert_close(mention, before, rtol=0, atol=0)
+    assert not torch.equal(neighbour, before)
+
+
+@pytest.mark.parametrize("merging", MERGINGS)
+def test_an_entity_that_does_not_appear_keeps_its_state(merging: Merging) -> None:
+    model = build("both", merging)
+    _, first = model.score(model.plan([[[BOS, A, 7, B, EOS]]]), model.initial_state(1))
+
+    _, then = model.score(model.plan([[[BOS, 8, B, EOS], [BOS, 9, EOS]]]), first)
+
+    assert torch.equal(then.memory[0, A - 3], first.memory[0, A - 3])
+    assert not torch.equal(then.memory[0, B - 3], first.memory[0, B - 3])
+    assert torch.equal(then.memory[0, C - 3], model.initial_state(1).memory[0, C - 3])
+
+
+def test_the_latest_context_alone_makes_the_latest_representation() -> None:
+    model = build("output", "latest")
+    sentence = [BOS, 7, A, 9, EOS]
+
+    _, once = model.score(model.plan([[sentence]]), model.initial_state(1))
+    _, twice = model.score(model.plan([[[BOS, 8, 8, A, EOS], sentence]]), model.initial_state(1))
+
+    torch.testing.assert_close(twice.memory[0, 0], once.memory[0, 0])
+
+
+def test_max_pooling_never_loses_what_it_has_seen() -> None:
+    model = build("both", "max")
+    _, once = model.score(model.plan([[[BOS, 7, A, EOS]]]), model.initial_state(1))
+
+    _, twice = model.score(model.plan([[[BOS, A, 9, 10, EOS]]]), once)
+
+    assert (twice.memory[0, 0] >= once.memory[0, 0]).all()
+
+
+def test_dynamic_input_reaches_only_what_follows_the_entity() -> None:
+    """The embeddings of a sentence come from the sentences before it, and only entities' change."""
+    static, dynamic = build("baseline", "gru"), build("input", "gru")
+    static.load_state_dict(
+        {k: v for k, v in dynamic.state_dict().items() if k in static.state_dict()}
+    )
+    document = [[BOS, 7, A, 8, EOS], [BOS, 9, A, 10, EOS]]
+
+    ours, baseline = (
+        m.score(m.plan([document]), m.initial_state(1))[0][0] for m in (dynamic, static)
+    )
+
+    assert ours[:6].tolist() == pytest.approx(baseline[:6].tolist(), abs=1e-12)
+    assert abs(ours[6:] - baseline[6:]).min() > 1e-6
