@@ -1,4 +1,55 @@
-"""Dynamic Neural Text Model: meanings of unknown words and entities, built while reading."""
+"""Dynamic Neural Text Model: meanings of unknown words and entities, built while reading.
+
+    dntm.train(config)                trains a model into a run folder and returns its results
+    dntm.load(path)                   loads a run or checkpoint, ready to score documents
+    dntm.Dataset.open(path)           opens a dataset folder
+
+What needs torch is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dntm.api import load, train
+    from dntm.corpus.dataset import Dataset
+    from dntm.corpus.document import AnonymizedDocument, Document, Mention
+    from dntm.corpus.vocabulary import Vocabulary
+    from dntm.model.config import ModelConfig
+    from dntm.training.config import TrainConfig
+    from dntm.training.recipe import Recipe
 
 __version__ = "0.1.0"
-__all__ = ["__version__"]
+__all__ = [
+    "AnonymizedDocument",
+    "Dataset",
+    "Document",
+    "Mention",
+    "ModelConfig",
+    "Recipe",
+    "TrainConfig",
+    "Vocabulary",
+    "__version__",
+    "load",
+    "train",
+]
+
+_HOMES = {
+    "AnonymizedDocument": "dntm.corpus.document",
+    "Dataset": "dntm.corpus.dataset",
+    "Document": "dntm.corpus.document",
+    "Mention": "dntm.corpus.document",
+    "ModelConfig": "dntm.model.config",
+    "Recipe": "dntm.training.recipe",
+    "TrainConfig": "dntm.training.config",
+    "Vocabulary": "dntm.corpus.vocabulary",
+    "load": "dntm.api",
+    "train": "dntm.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its home when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dntm' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

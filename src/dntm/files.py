@@ -1,5 +1,6 @@
 """Writing so that nothing is ever half there: a temporary name first, then moved into place."""
 
+import ctypes
 import os
 import shutil
 import tempfile
@@ -38,16 +39,29 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     try:
         yield temporary
         _share(temporary, 0o777)
-        if target.exists():
+        if not target.exists():
+            temporary.replace(target)
+        elif _exchange(temporary, target):
+            shutil.rmtree(temporary)
+        else:
             old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.old."))
             target.replace(old / "content")
             temporary.replace(target)
             shutil.rmtree(old)
-        else:
-            temporary.replace(target)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two folders in one step (Linux); False where the system cannot."""
+    here, exchange = -100, 2
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    done: int = rename(here, os.fsencode(one), here, os.fsencode(other), exchange)
+    return done == 0
 
 
 def _share(path: Path, mode: int) -> None:

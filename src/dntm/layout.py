@@ -18,7 +18,7 @@ Sentence = Sequence[int]
 """Rows as `Vocabulary.encode` gives them: <bos>, words and entities, <eos>."""
 
 WORTH_A_CUT = 100
-"""Padding, in tokens, that takes the LSTM as long as another call (measured at 512 units)."""
+"""Padding, in tokens, that takes the LSTM about as long as another call at 512 units."""
 
 
 class Segment(NamedTuple):

@@ -13,12 +13,6 @@ from dntm.corpus.storyworld.world import STORYWORLD
 
 CONFIG = StoryworldConfig(train=3, dev=2, test=40, sentences=20, entities=8, seed=7)
 
-FIRST_SENTENCES: list[list[Token]] = [
-    [1, "shaded", "the", "lantern", "."],
-    ["with", "the", "lantern", ",", 2, "hauled", "the", "oar", "and"]
-    + ["wearing", "the", "sash", ",", 3, "swung", "the", "lantern", "."],
-]
-
 TINY = Grammar(
     traits=[Trait(values=2, drift=0.2), Trait(values=2)],
     openings=[
@@ -234,7 +228,8 @@ def test_the_same_seed_tells_the_same_stories_on_every_platform() -> None:
     first, second = stories(CONFIG, "dev")
     other_seed = next(stories(replace(CONFIG, seed=8), "dev"))
 
-    assert first.sentences[:2] == FIRST_SENTENCES
+    assert first.sentences[0] == [1, "shaded", "the", "lantern", "."]
+    assert first.sentences[2] == ["wearing", "the", "boots", ",", 2, "trimmed", "the", "loom", "."]
     assert list(stories(CONFIG, "dev")) == [first, second]
     assert first.sentences not in (second.sentences, other_seed.sentences)
     assert next(stories(CONFIG, "test")).sentences != first.sentences
@@ -250,7 +245,7 @@ def test_a_split_has_its_number_of_stories_and_a_larger_one_begins_with_them() -
 
 def test_the_world_has_hundreds_of_words_and_tells_them_all() -> None:
     choose = chooser(random.Random("words"))
-    told = [sentence for _ in range(300) for sentence in tell(10, 8, choose)]
+    told = [sentence for _ in range(1000) for sentence in tell(10, 8, choose)]
 
     assert len(STORYWORLD.words) > 300
     assert {t for s in told for t in s if isinstance(t, str)} == set(STORYWORLD.words)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.data_stats import print_table_1
+from dntm.cli.data_stats import print_ideal, print_table_1
 from dntm.corpus.anonymize import Nesting
 from dntm.corpus.build import Entities
 from dntm.corpus.catalog import CORPORA
@@ -87,6 +87,7 @@ class Command:
         else:
             skipped = self._prepare(target)
         print_table_1(Dataset.open(target))
+        print_ideal(Dataset.open(target))
         for problem in skipped:
             print(f"left out: {problem}", file=sys.stderr)
         if skipped:

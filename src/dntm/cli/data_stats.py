@@ -5,8 +5,12 @@ from pathlib import Path
 
 import tyro
 
+from dntm.cli.tables import print_groups
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.statistics import PAPER_TABLE_1, SplitStatistics
+from dntm.evaluation.groups import as_plain, score_groups
+from dntm.evaluation.ideal import IdealReader
+from dntm.evaluation.records import Records
 
 _ROWS = (
     "# of documents",
@@ -26,7 +30,9 @@ class Command:
 
     def run(self) -> None:
         """Print the table."""
-        print_table_1(Dataset.open(self.dataset))
+        dataset = Dataset.open(self.dataset)
+        print_table_1(dataset)
+        print_ideal(dataset)
 
 
 def print_table_1(dataset: Dataset) -> None:
@@ -54,6 +60,18 @@ def print_table_1(dataset: Dataset) -> None:
         f"{left_out['too_many_entities']} with more than {dataset.vocabulary.entities} entities, "
         f"{left_out['in_no_split']} in no split, {left_out['malformed']} malformed"
     )
+
+
+def print_ideal(dataset: Dataset) -> None:
+    """The perplexity of an ideal reader, where the text's distribution is known (storyworld)."""
+    scores = {}
+    for split in dataset.splits:
+        documents = list(dataset.documents(split))
+        if documents[0].ideal is not None:
+            records = Records.of(documents, IdealReader().score_all(documents))
+            scores[split] = as_plain(score_groups(records))
+    for split, groups in scores.items():
+        print_groups(f"ideal reader, {split}", {"perplexity": groups})
 
 
 def _print_row(label: str, cells: list[str]) -> None:

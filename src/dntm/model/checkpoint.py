@@ -13,14 +13,13 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.files import new_folder
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
+from dntm.model.tensors import load_tensors, save_tensors
 
 MODEL_TYPE = "dntm"
 FORMAT_VERSION = 1
@@ -39,7 +38,7 @@ def save_pretrained(model: DynamicTextModel, vocabulary: Vocabulary, directory: 
     header = {"model_type": MODEL_TYPE, "format_version": FORMAT_VERSION}
     settings = header | asdict(model.config)
     with new_folder(directory, overwrite=True) as folder:
-        save_file(_parameters(model), folder / WEIGHTS, metadata={"format": "pt"})
+        save_tensors(_parameters(model), folder / WEIGHTS)
         (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         (folder / VOCABULARY).write_text(vocabulary.text(), encoding="utf-8", newline="\n")
 
@@ -63,7 +62,7 @@ def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:
 def _parameters(model: DynamicTextModel) -> dict[str, Tensor]:
     tied = model.config.tied
     state: dict[str, Tensor] = model.state_dict()
-    return {name: v.contiguous() for name, v in state.items() if not (tied and name == TIED)}
+    return {name: value for name, value in state.items() if not (tied and name == TIED)}
 
 
 def _config(path: Path) -> ModelConfig:
@@ -85,10 +84,7 @@ def _config(path: Path) -> ModelConfig:
 
 
 def _load(model: DynamicTextModel, path: Path) -> None:
-    try:
-        loaded = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+    loaded = load_tensors(path)
     expected = _parameters(model)
     if odd := set(expected).symmetric_difference(loaded):
         raise ValueError(f"{path}: missing or unknown parameters {', '.join(sorted(odd))}")

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from dntm.model.dynamic_embedding import DynamicEmbedding
 from dntm.schedule import FIRST
 
-CHUNK = 128
+CHUNK = 256
 """Tokens whose logits are made at once."""
 
 

@@ -14,10 +14,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-
 from dntm.files import new_folder, write_text
+from dntm.model.tensors import load_tensors, save_tensors
 from dntm.training.config import TrainConfig
 from dntm.training.state import TrainingState
 
@@ -69,7 +67,7 @@ class RunFolder:
         target = self.path / "checkpoints" / str(state.position.updates)
         lines = self.metrics.read_text(encoding="utf-8") if self.metrics.exists() else ""
         with new_folder(target, overwrite=True) as folder:
-            _save_tensors(state, folder / "state.safetensors")
+            save_tensors(state.tensors(), folder / "state.safetensors")
             numbers = {"format_version": FORMAT_VERSION, "metrics": lines, **state.numbers()}
             write_text(folder / "state.json", json.dumps(numbers))
         if before and before != target:
@@ -85,8 +83,8 @@ class RunFolder:
             numbers = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
             version = numbers.pop("format_version")
             metrics = numbers.pop("metrics")
-            tensors = load_file(checkpoint / "state.safetensors")
-        except (OSError, ValueError, KeyError, SafetensorError) as error:
+            tensors = load_tensors(checkpoint / "state.safetensors")
+        except (OSError, ValueError, KeyError) as error:
             raise ValueError(f"{checkpoint} is damaged: {error}") from None
         if version != FORMAT_VERSION:
             raise ValueError(f"{checkpoint}: format version {version}, expected {FORMAT_VERSION}")
@@ -114,13 +112,6 @@ class RunFolder:
         """Add a line of metrics."""
         lines = self.metrics.read_text(encoding="utf-8") if self.metrics.exists() else ""
         write_text(self.metrics, lines + json.dumps(line) + "\n")
-
-
-def _save_tensors(state: TrainingState, path: Path) -> None:
-    try:
-        save_file(state.tensors(), path)
-    except SafetensorError as error:
-        raise OSError(f"cannot write {path}: {error}") from None
 
 
 def _first_difference(saved: str, given: str) -> str:

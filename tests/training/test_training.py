@@ -1,0 +1,185 @@
+"""A tiny model really learns, and an interrupted run ends as if nothing had happened."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import dntm
+from dntm.corpus.prepare import ReadConfig, prepare
+from dntm.training import language_modelling
+from dntm.training.language_modelling import Interrupted, train_run
+from dntm.training.run_folder import RunFolder
+
+ACTS = {"smith": "forged iron", "baker": "kneaded dough", "bard": "sang songs"}
+
+
+def story(rng: random.Random) -> dict[str, object]:
+    """Two people, each doing the same thing all the time: only memory tells who does what."""
+    people = dict(zip(("Ann", "Bo"), rng.sample(sorted(ACTS), 2), strict=True))
+    order = [rng.choice(sorted(people)) for _ in range(8)]
+    sentences = [[who, *ACTS[people[who]].split(), "."] for who in order]
+    clusters = [[[4 * s, 4 * s] for s, name in enumerate(order) if name == who] for who in people]
+    return {"sentences": sentences, "clusters": clusters}
+
+
+@pytest.fixture(scope="session")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stories")
+    rng = random.Random(5)
+    lines = [json.dumps({"doc_key": f"d{i}", **story(rng)}) for i in range(120)]
+    (folder / "stories.jsonl").write_text("\n".join(lines) + "\n")
+    target = folder / "dataset"
+    settings = {"max_entities": 2, "keep_single": True}
+    prepare(str(folder / "stories.jsonl"), target, ReadConfig(), settings)
+    return target
+
+
+def config(dataset: Path, run: Path, variant: str = "both") -> dntm.TrainConfig:
+    sizes = dict.fromkeys(("embedding_dim", "hidden_dim", "encoder_dim", "context_dim"), 12)
+    return dntm.TrainConfig(
+        dataset=dataset,
+        output_dir=run,
+        model=dntm.ModelConfig(variant=variant, dropout_hidden=0.1, **sizes),
+        training=dntm.Recipe(
+            epochs=3, truncation=3, learning_rate=0.02, average=0.9, schedule="cosine"
+        ),
+    )
+
+
+def outcome(run: Path) -> dict[str, bytes]:
+    names = ("metrics.jsonl", "best/model.safetensors", "all_results.json")
+    latest = RunFolder(run).latest()
+    assert latest is not None
+    return {name: (run / name).read_bytes() for name in names} | {
+        "state": (latest / "state.safetensors").read_bytes(),
+        "step": latest.name.encode(),
+    }
+
+
+def test_the_dynamic_model_learns_what_the_baseline_cannot(dataset: Path, tmp_path: Path) -> None:
+    longer = dntm.Recipe(epochs=12, learning_rate=0.02, schedule="cosine")
+    results = {
+        variant: dntm.train(replace(config(dataset, tmp_path / variant, variant), training=longer))[
+            "splits"
+        ]["test"]
+        for variant in ("baseline", "both")
+    }
+
+    following = {v: groups["following"]["perplexity"] for v, groups in results.items()}
+    assert following["both"] < 0.85 * following["baseline"]
+
+
+def test_loading_a_run_gives_its_best_weights(dataset: Path, tmp_path: Path) -> None:
+    results = dntm.train(config(dataset, tmp_path / "run"))
+
+    model = dntm.load(tmp_path / "run")
+
+    documents = list(dntm.Dataset.open(dataset).documents("test"))
+    nats = -sum(float(model.score(document).sum()) for document in documents)
+    assert nats == pytest.approx(results["splits"]["test"]["all"]["nats"], rel=1e-6)
+
+
+def test_a_run_stopped_at_any_batch_resumes_to_the_same_bits(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The folder's name is part of the settings, so both runs need the same one.
+    run = tmp_path / "run"
+    dntm.train(config(dataset, run))
+    expected = outcome(run)
+    run.rename(tmp_path / "whole")
+    monkeypatch.setattr(language_modelling, "CHECKPOINT_SECONDS", 0.0)
+    rng = random.Random(3)
+
+    resumes = 0
+    while True:
+        progress = train_run(config(dataset, run), resume=resumes > 0)
+        stop_after = rng.randint(1, 9)
+        if sum(1 for _ in zip(progress, range(stop_after), strict=False)) < stop_after:
+            break
+        progress.close()
+        resumes += 1
+
+    assert resumes > 3
+    assert outcome(run) == expected
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_the_state_between_two_batches(
+    dataset: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    run = train_run(config(dataset, tmp_path / "run"))
+    next(run)
+    os.kill(os.getpid(), number)
+
+    with pytest.raises(Interrupted):
+        list(run)
+
+    assert RunFolder(tmp_path / "run").latest() is not None
+    assert dntm.train(config(dataset, tmp_path / "run"), resume=True)["splits"]
+
+
+def test_a_killed_command_goes_on_with_resume(dataset: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = [
+        *(sys.executable, "-m", "dntm", "train", "--dataset", str(dataset)),
+        *("--output-dir", str(run), "--training.epochs", "2", "--model.hidden-dim", "16"),
+        *("--model.embedding-dim", "16"),
+    ]
+    first = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while not (run / "config.yaml").exists() and first.poll() is None:
+        time.sleep(0.05)
+    first.kill()
+    first.wait()
+
+    done = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert "(2) reappearing" in done.stdout
+    assert (run / "all_results.json").exists()
+
+
+def test_a_run_is_not_started_over_by_accident(dataset: Path, tmp_path: Path) -> None:
+    settings = config(dataset, tmp_path / "run")
+    next(train_run(settings))
+
+    with pytest.raises(ValueError, match="holds a run already: pass --resume"):
+        next(train_run(settings))
+    with pytest.raises(ValueError, match="seed: 1 / seed: 2"):
+        next(train_run(replace(settings, seed=2), resume=True))
+    with pytest.raises(ValueError, match="holds no run to resume"):
+        next(train_run(config(dataset, tmp_path / "other"), resume=True))
+
+
+def test_a_damaged_checkpoint_is_named(dataset: Path, tmp_path: Path) -> None:
+    settings = config(dataset, tmp_path / "run")
+    dntm.train(settings)
+    latest = RunFolder(tmp_path / "run").latest()
+    assert latest is not None
+    path = latest / "state.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+
+    with pytest.raises(ValueError, match=r"checkpoints/\d+ is damaged"):
+        next(train_run(settings, resume=True))
+
+
+def test_a_dynamic_model_can_start_from_a_baseline(dataset: Path, tmp_path: Path) -> None:
+    dntm.train(config(dataset, tmp_path / "a", "baseline"))
+    settings = replace(config(dataset, tmp_path / "d"), start_from=tmp_path / "a")
+
+    model = language_modelling.initial_model(
+        settings.for_vocabulary(dntm.Dataset.open(dataset).vocabulary),
+        dntm.Dataset.open(dataset).vocabulary,
+    )
+
+    trained = dict(dntm.load(tmp_path / "a").model.named_parameters())
+    started = dict(model.named_parameters())
+    assert set(trained) < set(started)
+    assert all(started[name].equal(value) for name, value in trained.items())
