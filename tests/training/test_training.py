@@ -14,10 +14,13 @@ import pytest
 
 import dntm
 from dntm.corpus.prepare import ReadConfig, prepare
+from dntm.model.config import Variant
 from dntm.training import language_modelling
+from dntm.training.initial import initial_model
 from dntm.training.language_modelling import Interrupted, train_run
 from dntm.training.run_folder import RunFolder
 
+VARIANTS: tuple[Variant, ...] = ("baseline", "both")
 ACTS = {"smith": "forged iron", "baker": "kneaded dough", "bard": "sang songs"}
 
 
@@ -42,12 +45,18 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def config(dataset: Path, run: Path, variant: str = "both") -> dntm.TrainConfig:
-    sizes = dict.fromkeys(("embedding_dim", "hidden_dim", "encoder_dim", "context_dim"), 12)
+def config(dataset: Path, run: Path, variant: Variant = "both") -> dntm.TrainConfig:
     return dntm.TrainConfig(
         dataset=dataset,
         output_dir=run,
-        model=dntm.ModelConfig(variant=variant, dropout_hidden=0.1, **sizes),
+        model=dntm.ModelConfig(
+            variant=variant,
+            embedding_dim=12,
+            hidden_dim=12,
+            encoder_dim=12,
+            context_dim=12,
+            dropout_hidden=0.1,
+        ),
         training=dntm.Recipe(
             epochs=3, truncation=3, learning_rate=0.02, average=0.9, schedule="cosine"
         ),
@@ -70,7 +79,7 @@ def test_the_dynamic_model_learns_what_the_baseline_cannot(dataset: Path, tmp_pa
         variant: dntm.train(replace(config(dataset, tmp_path / variant, variant), training=longer))[
             "splits"
         ]["test"]
-        for variant in ("baseline", "both")
+        for variant in VARIANTS
     }
 
     following = {v: groups["following"]["perplexity"] for v, groups in results.items()}
@@ -174,7 +183,7 @@ def test_a_dynamic_model_can_start_from_a_baseline(dataset: Path, tmp_path: Path
     dntm.train(config(dataset, tmp_path / "a", "baseline"))
     settings = replace(config(dataset, tmp_path / "d"), start_from=tmp_path / "a")
 
-    model = language_modelling.initial_model(
+    model = initial_model(
         settings.for_vocabulary(dntm.Dataset.open(dataset).vocabulary),
         dntm.Dataset.open(dataset).vocabulary,
     )

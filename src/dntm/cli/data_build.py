@@ -39,6 +39,8 @@ class Command:
     paragraph)."""
     on_error: Literal["stop", "skip"] = "stop"
     """A malformed document ends the build, or is left out and counted."""
+    limit: int | None = None
+    """Read only the first so many documents."""
     entities: tuple[Entities, ...] | None = None
     """What counts as an entity, one or several of: chains (as annotated), names (runs of
     capitalised words), unknown (words outside the vocabulary that occur at least twice), resolver
@@ -105,6 +107,7 @@ class Command:
             fractions=self.fractions,
             seed=self.seed,
             coref_model=self.coref_model,
+            limit=self.limit,
         )
         prepared = prepare(
             self.source,

@@ -5,47 +5,57 @@ from pathlib import Path
 
 import tyro
 import yaml
+from tqdm import tqdm
 
 from dntm.cli.tables import print_groups
 from dntm.corpus.dataset import Dataset
+from dntm.evaluation.groups import as_plain, score_groups
+from dntm.evaluation.records import Records
 
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """Score a split with a trained model."""
+    """Score a split with one or more trained models, side by side."""
 
-    run_dir: tyro.conf.Positional[Path]
-    """The run folder, or a checkpoint such as RUN/best."""
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """Run folders, or checkpoints such as RUN/best."""
     split: str = "test"
     """train, dev or test."""
     dataset: Path | None = None
     """The dataset folder; the one the run was trained on where not given."""
-    records: Path | None = None
-    """Where to write the CSV file of per-token records; RUN/records-SPLIT.csv where not given."""
+    records: bool = True
+    """Write one CSV record per predicted token to RUN/records-SPLIT.csv."""
 
     def run(self) -> None:
         """Print the table and write the records."""
-        dataset = Dataset.open(self.dataset or self._trained_on())
-        documents = list(dataset.documents(self.split))
-        if not documents:
-            raise ValueError(f"{dataset.folder} has no document in its {self.split} split")
-        from dntm.evaluation.groups import as_plain, score_groups
-        from dntm.evaluation.scoring import TextModel
+        if not self.runs:
+            raise ValueError("no run given, expected at least one run folder")
+        table, written = {}, []
+        for run in self.runs:
+            records = _score(run, Dataset.open(self.dataset or _trained_on(run)), self.split)
+            table[str(run)] = as_plain(score_groups(records))
+            if self.records:
+                records.write(run / f"records-{self.split}.csv")
+                written.append(run / f"records-{self.split}.csv")
+        print_groups(f"perplexity on {self.split}", table)
+        for path in written:
+            print(f"records: {path}")
 
-        model = TextModel.load(self.run_dir)
-        if model.vocabulary != dataset.vocabulary:
-            raise ValueError(
-                f"{self.run_dir} was trained with another vocabulary than {dataset.folder}"
-            )
-        records = model.records(documents)
-        target = self.records or self.run_dir / f"records-{self.split}.csv"
-        records.write(target)
-        groups = as_plain(score_groups(records))
-        print_groups(f"perplexity on {self.split}", {str(self.run_dir): groups})
-        print(f"records: {target}")
 
-    def _trained_on(self) -> Path:
-        path = self.run_dir / "config.yaml"
-        if not path.is_file():
-            raise ValueError(f"{self.run_dir} does not name its dataset: pass --dataset")
-        return Path(yaml.safe_load(path.read_text(encoding="utf-8"))["dataset"])
+def _score(run: Path, dataset: Dataset, split: str) -> Records:
+    documents = list(dataset.documents(split))
+    if not documents:
+        raise ValueError(f"{dataset.folder} has no document in its {split} split")
+    from dntm.evaluation.scoring import TextModel
+
+    model = TextModel.load(run)
+    if model.vocabulary != dataset.vocabulary:
+        raise ValueError(f"{run} was trained with another vocabulary than {dataset.folder}")
+    return model.records(tqdm(documents, str(run), unit=" documents"))
+
+
+def _trained_on(run: Path) -> Path:
+    path = run / "config.yaml"
+    if not path.is_file():
+        raise ValueError(f"{run} is no run folder that names its dataset: pass --dataset")
+    return Path(yaml.safe_load(path.read_text(encoding="utf-8"))["dataset"])

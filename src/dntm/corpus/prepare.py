@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +35,12 @@ class ReadConfig:
     fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
     seed: int = 1
     coref_model: Path | None = None
+    limit: int | None = None
+    """Read only the first so many documents."""
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            raise ValueError(f"limit is {self.limit}, expected at least 1")
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ def prepare(
         if belongs(corpus, document.name)
     )
     information = build(
-        progress(documents),
+        progress(islice(documents, reading.limit)),
         target,
         config,
         origin=Origin(corpus=source, version=located.version, licence=corpus.licence),

@@ -1,7 +1,7 @@
 """A trained model as a scorer: documents in, the log-probability of every predicted token out."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, tee
 from pathlib import Path
 from typing import Self
 
@@ -43,9 +43,10 @@ class TextModel:
             encoded = [[self.vocabulary.encode(s) for s in d.sentences] for d in batch]
             yield from _score_batch(self.model, encoded)
 
-    def records(self, documents: Sequence[AnonymizedDocument]) -> Records:
+    def records(self, documents: Iterable[AnonymizedDocument]) -> Records:
         """One record per predicted token."""
-        return Records.of(documents, self.score_all(documents))
+        first, second = tee(documents)
+        return Records.of(first, self.score_all(second))
 
 
 def _score_batch(

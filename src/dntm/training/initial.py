@@ -7,20 +7,29 @@ import torch
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.checkpoint import from_pretrained
 from dntm.model.language_model import DynamicTextModel
+from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.training.config import TrainConfig
 
 
 def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextModel:
-    """A new model, with the weights of `start_from` where they fit."""
+    """A new model, with what pretraining hands over and the weights of `start_from` it shares."""
     generator = torch.Generator().manual_seed(config.seed)
     model = DynamicTextModel(config.model, generator)
+    if config.pretrained:
+        PretrainedEncoder.load(_best(config.pretrained)).hand_over(model, vocabulary)
+        if config.training.freeze_encoder:
+            model.freeze_encoder()
     if config.start_from:
         _copy(model, vocabulary, config.start_from)
     return model
 
 
+def _best(source: Path) -> Path:
+    return source / "best" if (source / "best").is_dir() else source
+
+
 def _copy(model: DynamicTextModel, vocabulary: Vocabulary, source: Path) -> None:
-    folder = source / "best" if (source / "best").is_dir() else source
+    folder = _best(source)
     trained, words = from_pretrained(folder)
     if words != vocabulary:
         raise ValueError(f"{folder} has another vocabulary than the dataset: cannot start from it")

@@ -12,7 +12,7 @@ that it writes depends on when it was interrupted: a resumed run ends with the s
 import math
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -58,7 +58,7 @@ class Interrupted(Exception):  # noqa: N818
     """A signal stopped the run; its state is saved."""
 
 
-def train_run(config: TrainConfig, *, resume: bool = False) -> Iterator[Progress]:
+def train_run(config: TrainConfig, *, resume: bool = False) -> Generator[Progress, None, None]:
     """Train as configured, into `config.output_dir`."""
     dataset = Dataset.open(config.dataset)
     config = config.for_vocabulary(dataset.vocabulary)
