@@ -78,23 +78,24 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 def _show(run: "Iterator[Progress]") -> None:
     """Tokens a second, the running loss, the time left, and a line a validation."""
-    bar = tqdm(unit="batch", desc="training", mininterval=0.5, smoothing=0.05)
     tokens, start, loss = 0, time.monotonic(), 0.0
-    for progress in run:
-        bar.total = progress.batches
-        bar.update(progress.batch - bar.n)
-        if progress.validation:
-            groups = progress.validation
-            bar.write(
-                f"batch {progress.batch}: dev perplexity {groups['all']:.1f} "
-                f"(reappearing {groups['reappearing']:.1f}, following {groups['following']:.1f}, "
-                f"non-entities {groups['non_entities']:.1f})",
-                file=sys.stderr,
-            )
-            continue
-        tokens += progress.tokens
-        mean = progress.nats / progress.tokens
-        loss = mean if not loss else 0.95 * loss + 0.05 * mean
-        rate = tokens / (time.monotonic() - start)
-        bar.set_postfix_str(f"{rate:,.0f} tokens/s, loss {loss:.3f}", refresh=False)
-    bar.close()
+    with tqdm(unit="batch", desc="training", mininterval=0.5, smoothing=0.05) as bar:
+        for progress in run:
+            bar.total = progress.batches
+            bar.update(progress.batch - bar.n)
+            if progress.validation:
+                bar.write(_validation(progress.batch, progress.validation), file=sys.stderr)
+                continue
+            tokens += progress.tokens
+            mean = progress.nats / progress.tokens
+            loss = mean if not loss else 0.95 * loss + 0.05 * mean
+            rate = tokens / (time.monotonic() - start)
+            bar.set_postfix_str(f"{rate:,.0f} tokens/s, loss {loss:.3f}", refresh=False)
+
+
+def _validation(batch: int, groups: dict[str, float]) -> str:
+    return (
+        f"batch {batch}: dev perplexity {groups['all']:.1f} "
+        f"(reappearing {groups['reappearing']:.1f}, following {groups['following']:.1f}, "
+        f"non-entities {groups['non_entities']:.1f})"
+    )
