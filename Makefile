@@ -18,11 +18,13 @@ install: $(VENV)/.installed
 
 install-dev: $(VENV)/.installed-dev
 
-$(BIN)/python:
+$(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip --version >/dev/null
+	touch $@
 
 # torch first and alone: with the pinned build in place nothing else pulls another one
-$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
 	touch $@

@@ -34,6 +34,7 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """
     if target.exists() and not overwrite:
         raise ValueError(f"{target} exists already: choose another folder or pass --overwrite")
+    target = target.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
@@ -46,8 +47,13 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
         else:
             old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.old."))
             target.replace(old / "content")
-            temporary.replace(target)
-            shutil.rmtree(old)
+            try:
+                temporary.replace(target)
+            except BaseException:
+                (old / "content").replace(target)
+                raise
+            finally:
+                shutil.rmtree(old)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

@@ -20,11 +20,16 @@ def documents(draw: st.DrawFn) -> Document:
             end = draw(st.integers(start + 1, len(sentences[sentence])))
             chain.append(Mention(sentence, start, end))
         chains.append(sorted(set(chain)))
-    return Document(name="d", sentences=sentences, chains=chains)
+    return Document(
+        name="d", sentences=sentences, chains=chains[1:], named_entities=chains[0] if chains else []
+    )
 
 
 CONFIGS = st.builds(
-    AnonymizeConfig, nested=st.sampled_from(["innermost", "outermost"]), keep_single=st.booleans()
+    AnonymizeConfig,
+    nested=st.sampled_from(["innermost", "outermost"]),
+    keep_single=st.booleans(),
+    named_entities=st.booleans(),
 )
 
 
@@ -54,7 +59,7 @@ def test_identifiers_are_one_to_n_by_first_appearance(
 def test_every_entity_token_is_a_mention_and_every_other_word_is_untouched(
     doc: Document, config: AnonymizeConfig
 ) -> None:
-    mentions = {m for chain in doc.chains for m in chain}
+    mentions = {m for chain in (*doc.chains, doc.named_entities) for m in chain}
     result = anonymize(doc, config)
     surfaces = iter(result.surfaces)
 
@@ -137,10 +142,13 @@ def test_named_entities_outside_chains_get_identifiers_on_request() -> None:
     assert result.sentences == [[1, "fell", "and", 1, "rose", "in", 2]]
 
 
-def test_lower_case_leaves_the_surfaces_as_written() -> None:
+def test_lower_case_changes_words_and_leaves_the_surfaces_as_written() -> None:
+    upper = Document(name="u", sentences=[["Anna", "Slept"]])
+
     result = anonymize(nested(), AnonymizeConfig(lower_case=True, nested="outermost"))
 
-    assert result.surfaces[0] == ["the", "king", "of", "Spain"]
+    assert result.surfaces == [["the", "king", "of", "Spain"], ["he"], ["Spain"]]
+    assert anonymize(upper, AnonymizeConfig(lower_case=True)).sentences == [["anna", "slept"]]
 
 
 def test_entities_left_with_one_mention_get_their_words_back_on_request() -> None:
@@ -148,4 +156,8 @@ def test_entities_left_with_one_mention_get_their_words_back_on_request() -> Non
         name="d", sentences=[[1, "saw", 2], [2, "ran"]], surfaces=[["Old", "Ann"], ["Bo"], ["he"]]
     )
 
-    assert without_single(document).sentences == [["Old", "Ann", "saw", 1], [1, "ran"]]
+    as_written = without_single(document, lower_case=False)
+    in_lower_case = without_single(document, lower_case=True)
+
+    assert as_written.sentences == [["Old", "Ann", "saw", 1], [1, "ran"]]
+    assert in_lower_case.sentences == [["old", "ann", "saw", 1], [1, "ran"]]

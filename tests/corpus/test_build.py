@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from dntm.corpus.build import BuildConfig
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import Mention
-from dntm.corpus.prepare import Prepared, ReadConfig, prepare
+from dntm.corpus.prepare import ReadConfig, prepare
 from dntm.corpus.resolver import Resolver
 from dntm.corpus.source import InputError
 
@@ -28,9 +29,12 @@ def corpus(folder: Path) -> Path:
     return folder
 
 
-def build(source: Path, target: Path, skip: bool = False, **settings: Any) -> Prepared:
-    reading = ReadConfig(skip_malformed=skip)
-    return prepare(str(source), target, reading, {"max_entities": 5, **settings})
+def build(
+    source: Path, target: Path, skipped: list[str] | None = None, **settings: Any
+) -> dict[str, Any]:
+    reading = ReadConfig(on_error="stop" if skipped is None else "skip")
+    config = BuildConfig(**{"max_entities": 5, **settings})
+    return prepare(str(source), target, reading, config, skipped=skipped)
 
 
 def test_a_dataset_opens_as_it_was_built(tmp_path: Path) -> None:
@@ -71,13 +75,13 @@ def test_documents_above_the_limit_are_left_out_and_counted(tmp_path: Path) -> N
     source = tmp_path / "train.jsonl"
     source.write_text(
         line("a", [["x", "y", "x", "y"]], [[0, 0], [2, 2]], [[1, 1], [3, 3]])
-        + line("b", [["x", "y"]], [[0, 0], [1, 1]])
+        + line("b", [["x", "y", "z"]], [[0, 0], [1, 1]])
     )
 
-    prepared = build(source, tmp_path / "out", max_entities=1)
+    information = build(source, tmp_path / "out", max_entities=1)
 
-    assert prepared.information["left_out"]["too_many_entities"] == 1
-    assert prepared.information["counts"]["train"]["documents"] == 1
+    assert information["left_out"]["too_many_entities"] == 1
+    assert information["counts"]["train"]["documents"] == 1
 
 
 def test_parts_of_one_document_stay_in_one_split(tmp_path: Path) -> None:
@@ -103,7 +107,7 @@ def test_unknown_words_of_plain_text_become_entities(tmp_path: Path) -> None:
     build(tmp_path, tmp_path / "out", vocabulary_size=5 + 3 + 6, entities=("unknown",))
 
     dataset = Dataset.open(tmp_path / "out")
-    first = next(d for d in dataset.documents("train") if d.name == "a")
+    first = next(d for d in dataset.documents("train") if d.name == "train/a")
     assert first.sentences[0][:6] == ["the", 1, "sat", ".", "the", 1]
 
 
@@ -123,7 +127,7 @@ def test_a_resolver_finds_the_entities_of_plain_text(
     source.write_text("Ann sang. She left.")
 
     reading = ReadConfig(coref_model=tmp_path)
-    prepare(str(source), tmp_path / "out", reading, {"entities": ("resolver",)})
+    prepare(str(source), tmp_path / "out", reading, BuildConfig(entities=("resolver",)))
 
     (document,) = Dataset.open(tmp_path / "out").documents("train")
     assert document.sentences == [[1, "sang", "."], [1, "left", "."]]
@@ -141,7 +145,7 @@ BROKEN = {
     "bytes": (b'{"sentences": [["\xff"]], "clusters": []}\n', "is not UTF-8"),
     "gzip": (gzip.compress(line("z", [["a"]] * 50).encode())[:-9], "broken gzip"),
     "outside": (b'{"sentences": [["a"]], "clusters": [[[0, 4]]]}\n', "expected offsets"),
-    "empty": (b'{"sentences": [], "clusters": []}\n', "an empty document"),
+    "empty": (b'{"sentences": [], "clusters": []}\n', "is empty"),
     "nothing": (b"\n", "an empty file"),
 }
 
@@ -166,12 +170,14 @@ def test_malformed_input_can_be_left_out_and_is_counted(tmp_path: Path, kind: st
     source = corpus(tmp_path / "c")
     (source / "train-2.jsonl").write_bytes(content)
 
-    prepared = build(source, tmp_path / "out", skip=True)
+    skipped: list[str] = []
 
-    assert len(prepared.skipped) == 1
-    assert problem in prepared.skipped[0]
-    assert prepared.information["left_out"]["malformed"] == 1
-    assert prepared.information["counts"]["train"]["documents"] == 2
+    information = build(source, tmp_path / "out", skipped)
+
+    assert len(skipped) == 1
+    assert problem in skipped[0]
+    assert information["left_out"]["malformed"] == 1
+    assert information["counts"]["train"]["documents"] == 2
 
 
 def test_a_dataset_of_the_same_name_is_not_overwritten_by_accident(tmp_path: Path) -> None:

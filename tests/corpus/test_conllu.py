@@ -56,7 +56,7 @@ def row(number: str, misc: str, columns: int = 10) -> str:
         (row("1", "_", columns=8), 1, "8 columns between tabs, expected 10"),
         (row("x", "_"), 1, "word number 'x'"),
         (row("2", "_"), 1, "word number 2, expected 1"),
-        (row("1", "Entity=(e1)e"), 1, "Entity=(e1)e"),
+        (row("1", "Entity=(e1)e"), 1, "brackets '(e1)e'"),
         (row("1", "Entity=(e1[1/2])"), 1, "in 2 pieces"),
         ("# global.Entity = etype-head\n" + row("1", "_"), 1, "expected a field eid or GRP"),
         ("# newdoc id = nothing\n\n", 2, "an empty document"),

@@ -62,7 +62,7 @@ def test_gzip_and_empty_sentences_are_read(tmp_path: Path) -> None:
         ('{"sentences": [["a"],["b"]], "clusters": [[[0, 1]]]}\n', "inside its 1 words"),
         ('{"sentences": [["a"]], "clusters": [[[0]]]}\n', "expected 2 whole numbers"),
         ('{"sentences": [["a"]], "mention_clusters": [[[1, 0, 1]]]}\n', "expected 0 to 0"),
-        ('{"sentences": [[]], "clusters": []}\n', "an empty document"),
+        ('{"sentences": [[]], "clusters": []}\n', "is empty"),
     ],
 )
 def test_malformed_lines_are_named(tmp_path: Path, text: str, problem: str) -> None:

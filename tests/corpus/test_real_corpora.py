@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from dntm.corpus import conllu
+from dntm.corpus.build import BuildConfig
+from dntm.corpus.catalog import CORPORA
 from dntm.corpus.prepare import ReadConfig, prepare
 from dntm.corpus.statistics import SplitStatistics
 
-PARTS = {"max_sentences": 28}
+PARTS = BuildConfig(max_sentences=28)
 
 
 def udapi_chains(path: Path) -> Counter[tuple[tuple[int, int, int], ...]]:
@@ -49,38 +51,38 @@ def test_chains_of_ontogum_equal_udapis_mention_by_mention(data: Path) -> None:
             for chain in conllu.parse(block).chains
         )
         assert ours == udapi_chains(path), path.name
-    assert len(files) in (20, 237)
+    assert files
 
 
 def test_ontogum_in_parts_of_28_comes_close_to_the_papers_table_1(
     data: Path, tmp_path: Path
 ) -> None:
-    reading = ReadConfig(given=str(data / "ontogum"))
+    given = str(data / "ontogum")
 
-    prepared = prepare("ontogum", tmp_path / "out", reading, PARTS)
+    information = prepare("ontogum", tmp_path / "out", ReadConfig(), PARTS, given=given)
 
-    counts = prepared.information["counts"]
+    counts = information["counts"]
     assert [counts[split]["documents"] for split in counts] == [450, 69, 69]
     table = SplitStatistics(**counts["train"]).table_1()
     assert [round(value, 2) for value in table] == [450, 22.72, 14.31, 10.6, 3.27]
 
 
 def test_ontogum_as_whole_documents_has_the_official_splits(data: Path, tmp_path: Path) -> None:
-    reading = ReadConfig(given=str(data / "ontogum"))
+    whole = BuildConfig(max_entities=500)
 
-    prepared = prepare("ontogum", tmp_path / "out", reading, {"max_entities": 500})
+    information = prepare(
+        "ontogum", tmp_path / "out", ReadConfig(), whole, given=str(data / "ontogum")
+    )
 
-    counts = prepared.information["counts"]
+    counts = information["counts"]
     assert [counts[split]["documents"] for split in counts] == [177, 30, 30]
 
 
-@pytest.mark.parametrize(("corpus", "source"), [("litbank", "litbank"), (None, "craft")])
-def test_litbank_and_craft_build_without_error(
-    data: Path, tmp_path: Path, corpus: str | None, source: str
-) -> None:
-    given = str(data / source)
+@pytest.mark.parametrize("corpus", ["litbank", "craft"])
+def test_litbank_and_craft_build_without_error(data: Path, tmp_path: Path, corpus: str) -> None:
+    source, given = (corpus, str(data / corpus)) if corpus in CORPORA else (data / corpus, None)
 
-    prepared = prepare(corpus or given, tmp_path / "out", ReadConfig(given=given), PARTS)
+    information = prepare(str(source), tmp_path / "out", ReadConfig(), PARTS, given=given)
 
-    assert prepared.information["counts"]["train"]["documents"] > 10
-    assert prepared.information["counts"]["dev"]["documents"] > 3
+    assert information["counts"]["train"]["documents"] > 10
+    assert information["counts"]["dev"]["documents"] > 3

@@ -24,7 +24,7 @@ def test_folders_and_file_names_tell_the_split(source: str, split: str | None) -
 
 def test_headings_and_list_items_are_read_as_splits(tmp_path: Path) -> None:
     path = tmp_path / "splits.md"
-    path.write_text("# Splits\n\nSome words.\n\n## dev\n\n  * A_b\n  * A_c\n\n## test2\n\n * X\n")
+    path.write_text("# Splits\n\nSome words.\n\n## Dev\n\n  * A_b\n  * A_c\n\n## test2\n\n * X\n")
 
     assign = by_ids(path)
 
@@ -39,6 +39,14 @@ def test_a_folder_of_id_files_and_a_file_of_pairs_are_read(tmp_path: Path) -> No
 
     assert [by_ids(tmp_path)(name, "") for name in "abc"] == ["train", "train", "dev"]
     assert [by_ids(pairs)(name, "") for name in "abc"] == ["test", None, "dev"]
+
+
+def test_a_document_in_two_splits_is_named(tmp_path: Path) -> None:
+    (tmp_path / "train.ids").write_text("a\n")
+    (tmp_path / "dev.ids").write_text("b\na\n")
+
+    with pytest.raises(InputError, match=r"dev.ids, line 2: 'a' is in train and in dev"):
+        by_ids(tmp_path)
 
 
 def test_a_malformed_list_of_ids_is_named(tmp_path: Path) -> None:

@@ -17,10 +17,12 @@ from dntm.corpus.document import Document, Mention
         ("a well-known fact -- indeed", "a well - known fact -- indeed"),
         ("naïve Zoë’s café", "naïve Zoë ’s café"),
         ("snake_case & co", "snake _ case & co"),
+        ("J. R. Hart met Plan B.", "J. R. Hart met Plan B ."),
+        ("the 1990s and 19th, 4x4", "the 1990s and 19th , 4 x 4"),
     ],
 )
 def test_words_follow_the_annotated_corpora(raw: str, words: str) -> None:
-    assert text.words_of(raw) == words.split()
+    assert text.WORD.findall(raw) == words.split()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def test_a_file_is_a_document_of_wrapped_paragraphs(tmp_path: Path) -> None:
 
     (document,) = read(path, "file")
 
-    assert document.name == "tale"
+    assert document.name == "tale.txt"
     assert document.sentences == [["The", "old", "man", "slept"], ["The", "end"]]
 
 
@@ -60,7 +62,7 @@ def test_between_empty_lines_every_line_is_a_paragraph(tmp_path: Path) -> None:
 
     documents = read(path, "blank-line")
 
-    assert [d.name for d in documents] == ["news:1", "news:5"]
+    assert [d.name for d in documents] == ["news.txt.gz:1", "news.txt.gz:5"]
     assert documents[0].sentences == [["One", "two"], ["Three"]]
 
 
@@ -82,7 +84,27 @@ def test_a_very_large_file_becomes_several_documents(
 
     documents = read(path, "file")
 
-    assert [(d.name, d.part) for d in documents] == [("large", ""), ("large", "3"), ("large", "5")]
+    assert [(d.name, d.part) for d in documents] == [
+        ("large.txt", "1"),
+        ("large.txt", "2"),
+        ("large.txt", "3"),
+    ]
+
+
+def test_a_very_long_document_between_empty_lines_keeps_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "LARGEST_DOCUMENT", 10)
+    path = tmp_path / "long.txt"
+    path.write_text("\nA line of words here.\nAnother line.\nA third.\n\nShort.\n")
+
+    documents = read(path, "blank-line")
+
+    assert [(d.name, d.part) for d in documents] == [
+        ("long.txt:2", "1"),
+        ("long.txt:2", "2"),
+        ("long.txt:6", ""),
+    ]
 
 
 def test_composed_and_decomposed_letters_are_the_same_word() -> None:

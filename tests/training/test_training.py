@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import dntm
+from dntm.corpus.build import BuildConfig
 from dntm.corpus.prepare import ReadConfig, prepare
 from dntm.model.config import Variant
 from dntm.training import language_modelling
@@ -40,7 +41,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [json.dumps({"doc_key": f"d{i}", **story(rng)}) for i in range(120)]
     (folder / "stories.jsonl").write_text("\n".join(lines) + "\n")
     target = folder / "dataset"
-    settings = {"max_entities": 2, "keep_single": True}
+    settings = BuildConfig(max_entities=2, keep_single=True)
     prepare(str(folder / "stories.jsonl"), target, ReadConfig(), settings)
     return target
 

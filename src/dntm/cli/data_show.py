@@ -11,6 +11,7 @@ import tyro
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.splits import Split
 
 _COLOURS = (31, 32, 33, 34, 35, 36, 91, 92, 93, 94, 95, 96)
 
@@ -23,8 +24,8 @@ class Command:
     """The dataset folder."""
     document: int = 1
     """Which document of the split, from 1."""
-    split: str = "train"
-    """train, dev or test."""
+    split: Split = "train"
+    """Which split."""
     original: bool = False
     """Show the original words beside each entity."""
     colour: Literal["auto", "always", "never"] = "auto"
@@ -34,12 +35,16 @@ class Command:
         """Print one sentence a line."""
         dataset = Dataset.open(self.dataset)
         held = dataset.information["counts"].get(self.split, {}).get("documents", 0)
+        if not held:
+            raise ValueError(f"{self.dataset} has no document in its {self.split} split")
         if not 1 <= self.document <= held:
             raise ValueError(
                 f"document {self.document} of split {self.split!r}, expected 1 to {held}"
             )
         documents = dataset.documents(self.split)
-        document = next(itertools.islice(documents, self.document - 1, None))
+        document = next(itertools.islice(documents, self.document - 1, None), None)
+        if document is None:
+            raise ValueError(f"{self.dataset} is damaged: {self.split}.jsonl has fewer documents")
         terminal = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         colour = self.colour == "always" or (self.colour == "auto" and terminal)
         print(f"{document.name} ({document.entities} entities)")

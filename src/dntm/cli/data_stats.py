@@ -6,7 +6,7 @@ from pathlib import Path
 import tyro
 
 from dntm.cli.tables import print_groups
-from dntm.corpus.dataset import Dataset
+from dntm.corpus.dataset import Dataset, content_hash
 from dntm.corpus.statistics import PAPER_TABLE_1, SplitStatistics
 from dntm.evaluation.groups import as_plain, score_groups
 from dntm.evaluation.ideal import IdealReader
@@ -33,6 +33,8 @@ class Command:
         dataset = Dataset.open(self.dataset)
         print_table_1(dataset)
         print_ideal(dataset)
+        if dataset.information["content_hash"] != content_hash(self.dataset):
+            raise ValueError(f"{self.dataset} was changed since it was built: its hash differs")
 
 
 def print_table_1(dataset: Dataset) -> None:
@@ -58,20 +60,20 @@ def print_table_1(dataset: Dataset) -> None:
     print(
         f"vocabulary: {len(dataset.vocabulary):,} rows; left out: "
         f"{left_out['too_many_entities']} with more than {dataset.vocabulary.entities} entities, "
-        f"{left_out['in_no_split']} in no split, {left_out['malformed']} malformed"
+        f"{left_out['in_no_split']} in no split, {left_out['malformed']} malformed, "
+        f"{left_out['not_of_the_corpus']} not of the corpus"
     )
 
 
 def print_ideal(dataset: Dataset) -> None:
     """The perplexity of an ideal reader, where the text's distribution is known (storyworld)."""
-    scores = {}
     for split in dataset.splits:
-        documents = list(dataset.documents(split))
-        if documents[0].ideal is not None:
-            records = Records.of(documents, IdealReader().score_all(documents))
-            scores[split] = as_plain(score_groups(records))
-    for split, groups in scores.items():
-        print_groups(f"ideal reader, {split}", {"perplexity": groups})
+        first = next(dataset.documents(split), None)
+        if first is None or first.ideal is None:
+            continue
+        scored = IdealReader().score_all(dataset.documents(split))
+        records = Records.of(dataset.documents(split), scored)
+        print_groups(f"ideal reader, {split}", {"perplexity": as_plain(score_groups(records))})
 
 
 def _print_row(label: str, cells: list[str]) -> None:

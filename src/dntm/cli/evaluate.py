@@ -9,6 +9,7 @@ from tqdm import tqdm
 
 from dntm.cli.tables import print_groups
 from dntm.corpus.dataset import Dataset
+from dntm.corpus.splits import Split
 from dntm.evaluation.groups import as_plain, score_groups
 from dntm.evaluation.records import Records
 
@@ -19,8 +20,8 @@ class Command:
 
     runs: tyro.conf.Positional[tuple[Path, ...]]
     """Run folders, or checkpoints such as RUN/best."""
-    split: str = "test"
-    """train, dev or test."""
+    split: Split = "test"
+    """Which split."""
     dataset: Path | None = None
     """The dataset folder; the one the run was trained on where not given."""
     records: bool = True

@@ -5,6 +5,7 @@ Only the module of the command that was asked for is imported, so that help come
 
 import importlib
 import os
+import signal
 import sys
 from functools import partial
 from typing import Any, NoReturn
@@ -23,6 +24,8 @@ COMMANDS = {
 def main(arguments: list[str] | None = None) -> None:
     """Run one command; errors in what the user gave are one sentence and exit code 1."""
     words = sys.argv[1:] if arguments is None else arguments
+    if arguments is None:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     name = next((n for n in (" ".join(words[:2]), " ".join(words[:1])) if n in COMMANDS), None)
     if name is None:
         _help(words)

@@ -57,13 +57,10 @@ def anonymize(document: Document, config: AnonymizeConfig) -> AnonymizedDocument
 
 
 def _named_outside_chains(document: Document) -> list[list[Mention]]:
-    taken = [mention for chain in document.chains for mention in chain]
-    by_sentence: dict[int, list[Mention]] = {}
-    for mention in taken:
-        by_sentence.setdefault(mention.sentence, []).append(mention)
+    taken = {word for chain in document.chains for mention in chain for word in _words(mention)}
     by_string: dict[tuple[str, ...], list[Mention]] = {}
     for name in document.named_entities:
-        if not any(_overlap(name, other) for other in by_sentence.get(name.sentence, ())):
+        if taken.isdisjoint(_words(name)):
             words = tuple(document.sentences[name.sentence][name.start : name.end])
             by_string.setdefault(words, []).append(name)
     return list(by_string.values())
@@ -79,15 +76,17 @@ def _without_overlap(
         key=lambda item: (sign * (item[0].end - item[0].start), item[0].start, item[1]),
     )
     kept: dict[int, list[tuple[Mention, int]]] = {}
+    taken: set[tuple[int, int]] = set()
     for mention, index in ranked:
-        beside = kept.setdefault(mention.sentence, [])
-        if not any(_overlap(mention, other) for other, _ in beside):
-            beside.append((mention, index))
+        if taken.isdisjoint(words := _words(mention)):
+            kept.setdefault(mention.sentence, []).append((mention, index))
+            taken.update(words)
     return {sentence: sorted(mentions) for sentence, mentions in kept.items()}
 
 
-def _overlap(a: Mention, b: Mention) -> bool:
-    return a.sentence == b.sentence and a.start < b.end and b.start < a.end
+def _words(mention: Mention) -> list[tuple[int, int]]:
+    """Sentence and position of each of its words."""
+    return [(mention.sentence, word) for word in range(mention.start, mention.end)]
 
 
 def cut(document: AnonymizedDocument, longest: int | None) -> Iterator[AnonymizedDocument]:
@@ -120,7 +119,7 @@ def cut(document: AnonymizedDocument, longest: int | None) -> Iterator[Anonymize
         )
 
 
-def without_single(document: AnonymizedDocument) -> AnonymizedDocument:
+def without_single(document: AnonymizedDocument, *, lower_case: bool) -> AnonymizedDocument:
     """Give entities with a single mention their words back."""
     occurrences = Counter(t for s in document.sentences for t in s if isinstance(t, int))
     surfaces = iter(document.surfaces)
@@ -138,6 +137,6 @@ def without_single(document: AnonymizedDocument) -> AnonymizedDocument:
                 tokens.append(numbers.setdefault(token, len(numbers) + 1))
                 kept.append(words)
             else:
-                tokens.extend(words)
+                tokens.extend(word.lower() if lower_case else word for word in words)
         sentences.append(tokens)
     return AnonymizedDocument(name=document.name, sentences=sentences, surfaces=kept)

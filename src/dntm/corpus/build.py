@@ -9,58 +9,56 @@ The vocabulary is counted over the training documents that stay, before unknown 
 entities: what is unknown depends on it.
 """
 
-import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
-from dntm.corpus.anonymize import AnonymizeConfig, Nesting, anonymize, cut, without_single
+from dntm.corpus.anonymize import AnonymizeConfig, anonymize, cut, without_single
 from dntm.corpus.dataset import FORMAT_VERSION, content_hash, from_json, to_json
 from dntm.corpus.document import AnonymizedDocument, Document
 from dntm.corpus.entities import find_names, with_unknown_words
-from dntm.corpus.resolver import Resolver
+from dntm.corpus.resolver import Resolver, resolve
 from dntm.corpus.splits import SPLITS, Assign
 from dntm.corpus.statistics import SplitStatistics
-from dntm.corpus.vocabulary import Vocabulary
+from dntm.corpus.vocabulary import SPECIALS, Vocabulary
 from dntm.files import new_folder, write_text
 
 Entities = Literal["chains", "names", "unknown", "resolver"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildConfig:
+class BuildConfig(AnonymizeConfig):
     """What becomes an entity, how long a document is, and how large the vocabulary."""
 
-    entities: tuple[Entities, ...] = ("chains",)
-    """What counts as an entity, one or several: annotated chains, names (runs of capitalised
-    words), unknown words that occur at least twice, chains found by a coreference model
-    (resolver)."""
-    nested: Nesting = "innermost"
-    """Which of two nested mentions becomes an entity token."""
-    named_entities: bool = False
-    """Give named entities outside every chain an identifier too (CoNLL-2012)."""
-    keep_single: bool = False
-    """Keep chains with a single mention in the whole document."""
+    entities: tuple[Entities, ...] | None = None
+    """What counts as an entity, one or several of: chains (as annotated), names (runs of
+    capitalised words), unknown (words outside the vocabulary that occur at least twice), resolver
+    (a coreference model). Where not given: chains, or for plain text names and unknown words."""
     keep_single_in_part: bool = True
     """Keep an entity of which the cut leaves a single mention in a part."""
     max_entities: int = 50
     """Leave out documents (or parts) with more entities than this."""
     max_sentences: int | None = None
-    """Cut documents into near-equal parts of at most so many sentences (none: never)."""
+    """Cut documents into near-equal parts of at most so many sentences; 0: never. Where not given:
+    never, or as the corpus known by name has it."""
     vocabulary_size: int = 10_000
     """Rows of the vocabulary in all, entities and special tokens included."""
-    lower_case: bool = False
-    """Write all words in lower case."""
 
     def __post_init__(self) -> None:
-        for name in ("max_entities", "max_sentences", "vocabulary_size"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}, expected at least 1")
-        if not self.entities:
+        if self.max_entities < 1:
+            raise ValueError(f"max_entities is {self.max_entities}, expected at least 1")
+        if self.vocabulary_size <= (least := len(SPECIALS) + self.max_entities):
+            raise ValueError(
+                f"vocabulary_size is {self.vocabulary_size}, expected more than {least}: "
+                f"{len(SPECIALS)} special and {self.max_entities} entity rows count too"
+            )
+        if self.max_sentences is not None and self.max_sentences < 0:
+            raise ValueError(f"max_sentences is {self.max_sentences}, expected at least 0")
+        if self.entities == ():
             raise ValueError("no kind of entity given, expected at least one")
 
 
@@ -71,6 +69,7 @@ class LeftOut:
     too_many_entities: int = 0
     in_no_split: int = 0
     malformed: int = 0
+    not_of_the_corpus: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,121 +78,149 @@ class Origin:
 
     corpus: str
     """Its name, or the source as given."""
+    given: str | None = None
+    """The local copy or mirror it was taken from."""
     version: str = ""
     """The commit or version it was read at."""
+    digest: str = ""
+    """SHA-256 of its files."""
     licence: str = ""
 
 
-def build(
-    documents: Iterable[Document],
-    target: Path,
-    config: BuildConfig,
-    *,
-    origin: Origin,
-    assign: Callable[[list[tuple[str, str]]], Assign],
-    resolver: Resolver | None = None,
-    malformed: Callable[[], int] = lambda: 0,
-    overwrite: bool = False,
-) -> dict[str, Any]:
-    """Build the dataset folder and return the content of its `dataset.json`.
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What a dataset is built from."""
 
-    `assign` gets the name and source file of every document and returns the rule of the splits;
-    `malformed` tells, once all are read, how many documents could not be.
-    """
-    left_out = LeftOut()
-    with new_folder(target, overwrite=overwrite) as folder:
+    documents: Iterable[Document]
+    assign: Callable[[list[tuple[str, str]]], Assign]
+    """The rule of the splits, once the name and source file of every document are known."""
+    origin: Origin
+    left_out: LeftOut
+    """Filled while the documents are read."""
+    settings: dict[str, Any]
+    """How they are read, to be kept with the dataset."""
+    resolver: Resolver | None = None
+
+
+def build(source: Source, target: Path, config: BuildConfig, *, overwrite: bool) -> dict[str, Any]:
+    """Build the dataset folder and return the content of its `dataset.json`."""
+    left_out = source.left_out
+    with new_dataset(target, overwrite=overwrite) as folder:
         staged = folder / "staged.jsonl"
-        keys = _stage(documents, staged, config, resolver)
-        rule = assign(keys)
+        keys = _stage(source, staged, config)
+        rule = source.assign(keys)
         split_of = [rule(*key) for key in keys]
-        left_out.malformed = malformed()
         left_out.in_no_split = sum(split not in SPLITS for split in split_of)
-        vocabulary = _count_vocabulary(staged, split_of, config)
-        statistics = _write_splits(
-            folder, _staged(staged, split_of), vocabulary, config=config, left_out=left_out
-        )
+        vocabulary = _count_vocabulary(_staged(staged, split_of), config)
+        parts = _parts_of_all(_staged(staged, split_of), vocabulary, config, left_out)
+        statistics = write_splits(folder, parts, vocabulary)
         staged.unlink()
-        return finish(
-            folder, vocabulary, statistics, settings=config, origin=origin, left_out=left_out
-        )
+        settings = {**asdict(config), "reading": source.settings}
+        return finish(folder, vocabulary, statistics, settings, source)
+
+
+def new_dataset(target: Path, *, overwrite: bool) -> AbstractContextManager[Path]:
+    """The new folder of a dataset; only another dataset is ever replaced."""
+    if overwrite and target.exists() and not (target / "dataset.json").is_file():
+        raise ValueError(f"{target} is no dataset: --overwrite replaces nothing else")
+    return new_folder(target, overwrite=overwrite)
 
 
 def finish(
     folder: Path,
     vocabulary: Vocabulary,
     statistics: dict[str, SplitStatistics],
-    *,
-    settings: Any,
-    origin: Origin,
-    left_out: LeftOut,
+    settings: dict[str, Any],
+    source: Source,
 ) -> dict[str, Any]:
     """Write `vocab.txt` and `dataset.json` beside the documents."""
+    left_out = source.left_out
     if not statistics["train"].documents:
         raise ValueError(
             "the training split holds no document: "
-            f"{left_out.too_many_entities} had too many entities (cut documents with "
+            f"{statistics['dev'].documents} fell into dev, {statistics['test'].documents} into "
+            f"test, {left_out.too_many_entities} had too many entities (cut documents with "
             f"--max-sentences or raise --max-entities), {left_out.in_no_split} belong to no "
             f"split, {left_out.malformed} were malformed"
         )
+    if not vocabulary.words:
+        raise ValueError("the training split holds no word outside its mentions: nothing to model")
     write_text(folder / "vocab.txt", vocabulary.text())
     information = {
         "dataset_type": "dntm",
         "format_version": FORMAT_VERSION,
-        "source": dataclasses.asdict(origin),
-        "settings": dataclasses.asdict(settings),
+        "source": asdict(source.origin),
+        "settings": settings,
         "entities": vocabulary.entities,
         "vocabulary": len(vocabulary),
-        "counts": {split: dataclasses.asdict(statistics[split]) for split in SPLITS},
-        "left_out": dataclasses.asdict(left_out),
+        "counts": {split: asdict(statistics[split]) for split in SPLITS},
+        "left_out": asdict(left_out),
         "content_hash": content_hash(folder),
     }
-    write_text(
-        folder / "dataset.json", json.dumps(information, indent=2, ensure_ascii=False) + "\n"
-    )
+    text = json.dumps(information, indent=2, ensure_ascii=False)
+    write_text(folder / "dataset.json", text + "\n")
     return information
 
 
-def _stage(
-    documents: Iterable[Document], staged: Path, config: BuildConfig, resolver: Resolver | None
-) -> list[tuple[str, str]]:
+def write_splits(
+    folder: Path, documents: Iterable[tuple[str, AnonymizedDocument]], vocabulary: Vocabulary
+) -> dict[str, SplitStatistics]:
+    """Write each document to the file of its split, and count."""
+    statistics: dict[str, SplitStatistics] = {split: SplitStatistics() for split in SPLITS}
+    with ExitStack() as stack:
+        files = {
+            split: stack.enter_context(
+                (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n")
+            )
+            for split in SPLITS
+        }
+        for split, document in documents:
+            files[split].write(to_json(document) + "\n")  # type: ignore[index]
+            statistics[split].add(document, vocabulary)
+    return statistics
+
+
+def _stage(source: Source, staged: Path, config: BuildConfig) -> list[tuple[str, str]]:
     """Anonymise every document as a whole; returns their names and source files."""
-    anonymizing = AnonymizeConfig(
-        nested=config.nested,
-        named_entities=config.named_entities,
-        keep_single=config.keep_single,
-        lower_case=config.lower_case,
-    )
     keys: list[tuple[str, str]] = []
+    seen: dict[tuple[str, str], str] = {}
     with staged.open("w", encoding="utf-8") as handle:
-        for document in documents:
-            with_entities = _add_entities(document, config, resolver)
-            handle.write(to_json(anonymize(with_entities, anonymizing)) + "\n")
+        for document in source.documents:
+            other = seen.setdefault((document.name, document.part), document.source)
+            if len(seen) == len(keys):
+                raise ValueError(
+                    f"{document.source}: document {document.name!r} part {document.part!r} is "
+                    f"also in {other}, expected each document once"
+                )
+            with_entities = _add_entities(document, config, source.resolver)
+            handle.write(to_json(anonymize(with_entities, config)) + "\n")
             keys.append((document.name, document.source))
     return keys
 
 
 def _add_entities(document: Document, config: BuildConfig, resolver: Resolver | None) -> Document:
-    chains = list(document.chains) if "chains" in config.entities else []
-    if "resolver" in config.entities:
-        if resolver is None:
-            raise ValueError("entities by a coreference model asked for, but no model given")
-        chains += resolver.chains(document.sentences)
-    found = dataclasses.replace(document, chains=chains)
-    if "names" in config.entities:
-        found = dataclasses.replace(found, chains=[*chains, *find_names(found)])
+    entities = config.entities or ("chains",)
+    found = document if "chains" in entities else replace(document, chains=())
+    if resolver is not None:
+        resolved = resolve(document, resolver)
+        found = replace(found, chains=[*found.chains, *resolved.chains])
+    if "names" in entities:
+        found = replace(found, chains=[*found.chains, *find_names(found)])
     return found
 
 
 def _staged(staged: Path, split_of: list[str | None]) -> Iterator[tuple[str, AnonymizedDocument]]:
-    with staged.open(encoding="utf-8") as handle:
+    with staged.open(encoding="utf-8", newline="\n") as handle:
         for line, split in zip(handle, split_of, strict=True):
             if split in SPLITS:
                 yield split, from_json(line)
 
 
-def _count_vocabulary(staged: Path, split_of: list[str | None], config: BuildConfig) -> Vocabulary:
+def _count_vocabulary(
+    documents: Iterable[tuple[str, AnonymizedDocument]], config: BuildConfig
+) -> Vocabulary:
     counts: Counter[str] = Counter()
-    for split, document in _staged(staged, split_of):
+    for split, document in documents:
         if split == "train":
             for part in _parts(document, config):
                 if part.entities <= config.max_entities:
@@ -202,41 +229,24 @@ def _count_vocabulary(staged: Path, split_of: list[str | None], config: BuildCon
     return Vocabulary.from_counts(counts, size=config.vocabulary_size, entities=config.max_entities)
 
 
-def _parts(document: AnonymizedDocument, config: BuildConfig) -> Iterator[AnonymizedDocument]:
-    for part in cut(document, config.max_sentences):
-        if config.keep_single_in_part or part is document:
-            yield part
-        else:
-            yield without_single(part)
-
-
-def _write_splits(
-    folder: Path,
+def _parts_of_all(
     documents: Iterable[tuple[str, AnonymizedDocument]],
     vocabulary: Vocabulary,
-    *,
     config: BuildConfig,
     left_out: LeftOut,
-) -> dict[str, SplitStatistics]:
-    statistics: dict[str, SplitStatistics] = {split: SplitStatistics() for split in SPLITS}
-    handles: dict[str, IO[str]] = {
-        split: (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n")
-        for split in SPLITS
-    }
-    try:
-        for split, document in documents:
-            whole = (
-                with_unknown_words(document, vocabulary)
-                if "unknown" in config.entities
-                else document
-            )
-            for part in _parts(whole, config):
-                if part.entities > config.max_entities:
-                    left_out.too_many_entities += 1
-                    continue
-                handles[split].write(to_json(part) + "\n")
-                statistics[split].add(part, vocabulary)
-    finally:
-        for handle in handles.values():
-            handle.close()
-    return statistics
+) -> Iterator[tuple[str, AnonymizedDocument]]:
+    """Every part that stays, with its split."""
+    for split, document in documents:
+        unknown = "unknown" in (config.entities or ())
+        whole = with_unknown_words(document, vocabulary) if unknown else document
+        for part in _parts(whole, config):
+            if part.entities > config.max_entities:
+                left_out.too_many_entities += 1
+            else:
+                yield split, part
+
+
+def _parts(document: AnonymizedDocument, config: BuildConfig) -> Iterator[AnonymizedDocument]:
+    for part in cut(document, config.max_sentences or None):
+        keep = config.keep_single_in_part or part is document
+        yield part if keep else without_single(part, lower_case=config.lower_case)

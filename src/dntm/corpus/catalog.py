@@ -32,11 +32,19 @@ class Corpus:
     """Where its documents stand below the given or fetched folder; the first that exists."""
     splits: tuple[str, ...] = ()
     """Where its file or folder of ids stands; the first that exists."""
+    prefer: tuple[tuple[str, str], ...] = ()
+    """Pairs of folder names: where the first exists, files below the second are not read (`*`:
+    all files outside the first)."""
     leave_out: str = r"(?!)"
     """Names of documents that are not part of it."""
     format: Format | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     """Build settings that differ from the usual ones."""
+
+    @classmethod
+    def of_path(cls, path: str) -> "Corpus":
+        """Any file or folder."""
+        return cls(name=path, summary="", licence="as the source's", how="given")
 
 
 CORPORA = {
@@ -95,6 +103,7 @@ CORPORA = {
                 "then: dntm data build ontonotes --from FOLDER"
             ),
             format="conll2012",
+            prefer=(("english", "*"), ("conll-2012-test", "test")),
         ),
         Corpus(
             name="preco",
@@ -151,9 +160,7 @@ def cache_folder() -> Path:
 
 def _is_repository(given: str) -> bool:
     path = Path(given)
-    return (
-        "://" in given or not path.exists() or (path / ".git").exists() or (path / "HEAD").exists()
-    )
+    return "://" in given or (path / ".git").exists() or (path / "HEAD").is_file()
 
 
 def _in_folder(corpus: Corpus, root: Path, version: str) -> Located:
@@ -162,6 +169,19 @@ def _in_folder(corpus: Corpus, root: Path, version: str) -> Located:
     documents = next((root / f for f in corpus.folders if (root / f).is_dir()), root)
     ids = next((root / f for f in corpus.splits if (root / f).exists()), None)
     return Located(documents, ids.parent if ids and ids.suffix == ".ids" else ids, version)
+
+
+def files_of(corpus: Corpus, files: list[Path], root: Path) -> list[Path]:
+    """The files that are read, where the corpus has the same documents in several folders."""
+    for first, second in corpus.prefer:
+        folders = {path: path.relative_to(root).parts[:-1] for path in files if path != root}
+        if any(first in parts for parts in folders.values()):
+            files = [
+                path
+                for path, parts in folders.items()
+                if first in parts or (second != "*" and second not in parts)
+            ]
+    return files
 
 
 def belongs(corpus: Corpus, document: str) -> bool:

@@ -16,16 +16,17 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from dntm.corpus.brackets import Brackets
+from dntm.corpus.brackets import Brackets, split_brackets
 from dntm.corpus.document import Document, Mention
 from dntm.corpus.source import Block, numbered_lines
 
 _BEGIN = re.compile(r"#begin document \(?(?P<name>.+?)\)?(?:; part (?P<part>\d+))?\s*$")
 _BRACKET = re.compile(r"\((?P<single>\d+)\)|\((?P<open>\d+)|(?P<close>\d+)\)|\|")
-_NAMED = re.compile(r"^(?P<open>\([A-Z_]+)?\*?(?P<close>\))?$")
+_NAMED = re.compile(r"(?P<open>(?:\([A-Z_]+)*)\*?(?P<close>\)*)")
 _NONE = ("", "-", "_", "*")
 _WORD, _NAMED_ENTITY, _LEAST_COLUMNS = 3, 10, 12
-_ESCAPED = {"/.": ".", "/?": "?"}
+_ESCAPED = {"/.": ".", "/?": "?", "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]"}
+_ESCAPED |= {"-LCB-": "{", "-RCB-": "}"}
 
 
 def blocks(path: Path) -> Iterator[Block]:
@@ -63,13 +64,15 @@ def parse(block: Block) -> Document:
                 _end_sentence(brackets, named, sentences, words)
                 words = []
             else:
-                if not name:
-                    raise ValueError("a word before any document, expected '#begin document'")
+                if not name or ended:
+                    raise ValueError("a word outside any document, expected '#begin document'")
                 brackets.allow_crossing = "\t" in line
                 columns = line.split("\t") if "\t" in line else line.split()
                 width = width if words else len(columns)
                 _check_columns(columns, width)
-                _read_coreference(columns[-1], brackets, len(sentences), len(words))
+                if columns[-1] not in _NONE:
+                    found = split_brackets(columns[-1], _BRACKET, "(12(13)|6)")
+                    brackets.read(found, len(sentences), len(words), len(words) + 1)
                 named.read(columns[_NAMED_ENTITY], len(sentences), len(words))
                 words.append(_ESCAPED.get(columns[_WORD], columns[_WORD]))
         except ValueError as error:
@@ -86,7 +89,7 @@ def parse(block: Block) -> Document:
         name=name,
         part=part,
         sentences=sentences,
-        chains=brackets.sorted_chains(),
+        chains=[sorted(mentions) for mentions in brackets.chains.values()],
         named_entities=named.mentions,
     )
 
@@ -95,7 +98,7 @@ def _begin(line: str) -> tuple[str, str]:
     match = _BEGIN.match(line)
     if not match:
         raise ValueError(f"found {line!r}, expected '#begin document (NAME); part N'")
-    return match["name"], str(int(match["part"])) if match["part"] else ""
+    return match["name"], (match["part"].lstrip("0") or "0") if match["part"] else ""
 
 
 def _check_columns(columns: list[str], width: int) -> None:
@@ -103,23 +106,6 @@ def _check_columns(columns: list[str], width: int) -> None:
         raise ValueError(f"{len(columns)} columns, expected at least {_LEAST_COLUMNS}")
     if len(columns) != width:
         raise ValueError(f"{len(columns)} columns, expected {width} as in the first line")
-
-
-def _read_coreference(cell: str, brackets: Brackets, sentence: int, word: int) -> None:
-    if cell in _NONE:
-        return
-    position, closed = 0, []
-    for match in _BRACKET.finditer(cell):
-        if match.start() != position:
-            break
-        position = match.end()
-        if match["open"] or match["single"]:
-            brackets.open(match["open"] or match["single"], word)
-        if match["close"] or match["single"]:
-            closed.append(match["close"] or match["single"])
-    brackets.close(closed, sentence, word + 1)
-    if position != len(cell):
-        raise ValueError(f"coreference {cell!r}, expected brackets such as '(12(13)|6)'")
 
 
 def _end_sentence(
@@ -136,22 +122,18 @@ class _NamedEntities:
 
     def __init__(self) -> None:
         self.mentions: list[Mention] = []
-        self._start: int | None = None
+        self._open: list[int] = []
 
     def read(self, cell: str, sentence: int, word: int) -> None:
         if cell in _NONE:
             return
-        match = _NAMED.match(cell)
-        if not match or (match["open"] is not None) == (self._start is not None):
-            state = "inside a name" if self._start is not None else "outside a name"
-            raise ValueError(f"named entity {cell!r} {state}, expected '(PERSON*', '*' or '*)'")
-        if match["open"]:
-            self._start = word
-        if match["close"]:
-            assert self._start is not None
-            self.mentions.append(Mention(sentence, self._start, word + 1))
-            self._start = None
+        match = _NAMED.fullmatch(cell)
+        if not match or len(match["close"]) > len(self._open) + match["open"].count("("):
+            raise ValueError(f"named entity {cell!r}, expected such as '(PERSON*', '*' or '*)'")
+        self._open += [word] * match["open"].count("(")
+        for _ in match["close"]:
+            self.mentions.append(Mention(sentence, self._open.pop(), word + 1))
 
     def end_sentence(self) -> None:
-        if self._start is not None:
+        if self._open:
             raise ValueError("a named entity is still open at the sentence's end, expected '*)'")

@@ -15,9 +15,10 @@ here: CorefUD allows it.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
-from dntm.corpus.brackets import Brackets
+from dntm.corpus.brackets import Brackets, split_brackets
 from dntm.corpus.document import Document, Mention
 from dntm.corpus.source import Block, numbered_lines
 
@@ -32,22 +33,40 @@ _COLUMNS = 10
 def blocks(path: Path) -> Iterator[Block]:
     """One block a `# newdoc`; a file without one is a single document."""
     lines: list[bytes] = []
-    first = 1
+    first, header = 1, ""
     for number, line in numbered_lines(path):
-        if line.startswith(b"#") and _NEWDOC.match(line.decode(errors="replace")):
-            if any(not kept.startswith(b"#") and kept.strip() for kept in lines):
-                yield Block(str(path), first, lines)
-            lines, first = [], number
+        text = line.decode(errors="replace") if line.startswith(b"#") else ""
+        if _NEWDOC.match(text):
+            if _is_document(lines):
+                yield Block(str(path), first, lines, header=header)
+                header = _header(lines) or header
+                lines = []
+            first = first if lines else number
         lines.append(line)
-    if any(line.strip() for line in lines):
-        yield Block(str(path), first, lines)
+    if _is_document(lines):
+        yield Block(str(path), first, lines, header=header)
+
+
+def _is_document(lines: list[bytes]) -> bool:
+    """Whether it has a `# newdoc` or words: not only comments before the first document."""
+    return any(
+        not line.startswith(b"#") or _NEWDOC.match(line.decode(errors="replace"))
+        for line in lines
+        if line.strip()
+    )
+
+
+def _header(lines: list[bytes]) -> str:
+    """The last `# global.Entity` of the lines: it holds for the rest of the file."""
+    found = [line.decode(errors="replace") for line in lines if line.startswith(b"#")]
+    return next((line for line in reversed(found) if _HEADER.match(line)), "")
 
 
 def parse(block: Block) -> Document:
     """Read one document."""
-    state = _State(name=Path(block.path).stem)
+    state = _State(name=block.label or Path(block.path).stem, line=block.first_line)
     number = block.first_line
-    for number, line in block.text_lines():
+    for number, line in chain([(block.first_line, block.header)], block.text_lines()):
         try:
             if line.startswith("#"):
                 state.read_comment(line)
@@ -71,14 +90,15 @@ class _State:
     """What has been read of a document so far."""
 
     name: str
+    line: int
     chain_field: int = 0
     sentences: list[list[str]] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     brackets: Brackets = field(default_factory=lambda: Brackets(allow_crossing=True))
 
     def read_comment(self, line: str) -> None:
-        if (match := _NEWDOC.match(line)) and match["name"]:
-            self.name = match["name"]
+        if match := _NEWDOC.match(line):
+            self.name = match["name"] or f"{self.name}:{self.line}"
         elif match := _HEADER.match(line):
             fields = match["fields"].split("-")
             known = [i for i, name in enumerate(fields) if name in ("eid", "GRP")]
@@ -93,7 +113,7 @@ class _State:
         if not identifier:
             raise ValueError(f"word number {columns[0]!r}, expected 3, 3-4 or 3.1")
         has_word = identifier["word"] is not None
-        if has_word and int(identifier["word"]) != len(self.words) + 1:
+        if has_word and identifier["word"] != str(len(self.words) + 1):
             raise ValueError(f"word number {columns[0]}, expected {len(self.words) + 1}")
         start = len(self.words)
         if has_word:
@@ -103,18 +123,9 @@ class _State:
                 self._read_entity(attribute.removeprefix("Entity="), start)
 
     def _read_entity(self, cell: str, start: int) -> None:
-        position, closed = 0, []
-        for match in _BRACKET.finditer(cell):
-            if match.start() != position:
-                break
-            position = match.end()
-            if match["open"] or match["single"]:
-                self.brackets.open(self._piece(match["open"] or match["single"]), start)
-            if match["close"] or match["single"]:
-                closed.append(self._piece(match["close"] or match["single"]))
-        self.brackets.close(closed, len(self.sentences), len(self.words))
-        if position != len(cell):
-            raise ValueError(f"Entity={cell}, expected brackets such as '(e1-person(e2)e3)'")
+        found = split_brackets(cell, _BRACKET, "(e1-person(e2)e3)")
+        chains = [(self._piece(opening), self._piece(closing)) for opening, closing in found]
+        self.brackets.read(chains, len(self.sentences), start, len(self.words))
 
     def _piece(self, text: str) -> str:
         """The chain of a bracket, with `[1/2]` where it is one piece of a mention."""
@@ -130,24 +141,28 @@ class _State:
     def chains(self) -> list[list[Mention]]:
         """Chains in order of appearance, each mention in pieces as its longest one."""
         whole: dict[str, list[Mention]] = {}
+        pieces: dict[tuple[str, str], dict[str, list[Mention]]] = {}
         for label, spans in self.brackets.chains.items():
             match = _PIECE.match(label)
             if not match:
                 raise ValueError(f"entity {label!r}, expected a name such as e1 or e1[1/2]")
             whole.setdefault(match["chain"], [])
-            if not match["number"]:
+            if match["number"]:
+                key = (match["chain"], match["count"])
+                pieces.setdefault(key, {})[match["number"]] = spans
+            else:
                 whole[match["chain"]].extend(spans)
-            elif match["number"] == "1":
-                whole[match["chain"]].extend(self._longest(match["chain"], int(match["count"])))
-        return [sorted(mentions) for mentions in whole.values() if mentions]
+        for (entity, count), found in pieces.items():
+            whole[entity].extend(_longest(entity, count, found))
+        with_words = [[m for m in spans if m.end > m.start] for spans in whole.values()]
+        return [sorted(mentions) for mentions in with_words if mentions]
 
-    def _longest(self, chain: str, count: int) -> list[Mention]:
-        pieces = [
-            self.brackets.chains.get(f"{chain}[{i}/{count}]", []) for i in range(1, count + 1)
-        ]
-        if len({len(spans) for spans in pieces}) != 1:
-            raise ValueError(f"mentions of {chain} in {count} pieces, expected as many of each")
-        return [
-            max(mention, key=lambda piece: piece.end - piece.start)
-            for mention in zip(*pieces, strict=True)
-        ]
+
+def _longest(entity: str, count: str, pieces: dict[str, list[Mention]]) -> list[Mention]:
+    """One piece for each mention that was written in `count` pieces."""
+    if str(len(pieces)) != count or len({len(spans) for spans in pieces.values()}) != 1:
+        raise ValueError(f"mentions of {entity} in {count} pieces, expected as many of each")
+    return [
+        max(mention, key=lambda piece: piece.end - piece.start)
+        for mention in zip(*pieces.values(), strict=True)
+    ]

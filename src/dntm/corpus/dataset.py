@@ -9,12 +9,12 @@ test.jsonl
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
-from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.document import AnonymizedDocument, are_sentences
 from dntm.corpus.source import InputError, numbered_lines
 from dntm.corpus.splits import SPLITS
 from dntm.corpus.vocabulary import Vocabulary
@@ -38,27 +38,16 @@ def to_json(document: AnonymizedDocument) -> str:
 def from_json(line: str) -> AnonymizedDocument:
     """Read such a line; ValueError where it is not one."""
     fields = json.loads(line)
-    if not isinstance(fields, dict) or not _are_sentences(fields.get("sentences")):
+    if not isinstance(fields, dict) or not are_sentences(fields.get("sentences"), (str, int)):
         raise ValueError("expected a document with sentences of words and entity numbers")
+    if not are_sentences(fields.get("surfaces", []), (str,)):
+        raise ValueError("expected surfaces: the words of each entity token")
     return AnonymizedDocument(
         name=str(fields.get("name", "")),
         sentences=fields["sentences"],
         surfaces=fields.get("surfaces", ()),
         ideal=fields.get("ideal"),
     )
-
-
-def _are_sentences(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(sentence, list) and all(type(token) in (str, int) for token in sentence)
-        for sentence in value
-    )
-
-
-def write_documents(handle: IO[str], documents: Iterable[AnonymizedDocument]) -> None:
-    """Append documents to an open file."""
-    for document in documents:
-        handle.write(to_json(document) + "\n")
 
 
 def content_hash(folder: Path) -> str:
@@ -83,19 +72,28 @@ class Dataset:
     vocabulary: Vocabulary
 
     @classmethod
-    def open(cls, folder: Path) -> Self:
+    def open(cls, folder: Path | str) -> Self:
         """Open a folder that `dntm data build` made."""
+        folder = Path(folder)
         path = folder / "dataset.json"
         if not path.is_file():
             raise ValueError(f"{folder} is no dataset: it has no dataset.json (dntm data build)")
         try:
             information = json.loads(path.read_text(encoding="utf-8"))
             version, entities = information["format_version"], information["entities"]
+            rows = information["vocabulary"]
+            if not isinstance(entities, int) or not all(
+                isinstance(information["counts"][split]["documents"], int) for split in SPLITS
+            ):
+                raise TypeError("expected whole numbers of entities and documents")
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error!r}") from None
         if version != FORMAT_VERSION:
             raise ValueError(f"{path}: format version {version}, expected {FORMAT_VERSION}")
-        return cls(folder, information, Vocabulary.load(folder / "vocab.txt", entities=entities))
+        vocabulary = Vocabulary.load(folder / "vocab.txt", entities=entities)
+        if len(vocabulary) != rows:
+            raise ValueError(f"{folder / 'vocab.txt'}: {len(vocabulary)} rows, expected {rows}")
+        return cls(folder, information, vocabulary)
 
     @property
     def splits(self) -> list[str]:

@@ -54,16 +54,20 @@ class AnonymizedDocument:
         return max((t for s in self.sentences for t in s if isinstance(t, int)), default=0)
 
 
+def are_sentences(value: object, kinds: tuple[type, ...]) -> bool:
+    """Whether a value read from JSON is a list of lists of such tokens."""
+    return isinstance(value, list) and all(
+        isinstance(sentence, list) and all(type(token) in kinds for token in sentence)
+        for sentence in value
+    )
+
+
 def check(document: Document) -> None:
     """Raise ValueError where a document is empty or a mention lies outside its sentence."""
-    if not any(document.sentences):
+    if not any(word.strip() for sentence in document.sentences for word in sentence):
         raise ValueError(f"document {document.name!r} is empty: expected at least one word")
-    for word in (word for sentence in document.sentences for word in sentence):
-        if not word or "\n" in word:
-            raise ValueError(
-                f"document {document.name!r}: the word {word!r}, "
-                "expected at least one character and no line break"
-            )
+    for number, words in enumerate(document.sentences):
+        _check_words(words, f"document {document.name!r}, sentence {number}")
     lengths = [len(sentence) for sentence in document.sentences]
     for mention in (m for chain in (*document.chains, document.named_entities) for m in chain):
         sentence, start, end = mention
@@ -77,3 +81,16 @@ def check(document: Document) -> None:
                 f"document {document.name!r}, sentence {sentence}: a mention from word {start} "
                 f"to {end}, expected inside its {lengths[sentence]} words"
             )
+
+
+def _check_words(words: Sequence[str], where: str) -> None:
+    text = " ".join(words)
+    if "" in words or "\n" in text or "\r" in text:
+        odd = next(word for word in words if not word or "\n" in word or "\r" in word)
+        raise ValueError(f"{where}: the word {odd!r}, expected characters and no line break")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{where}: the character {text[error.start]!r} cannot be written as UTF-8"
+        ) from None

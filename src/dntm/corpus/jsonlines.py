@@ -5,17 +5,18 @@ Two ways of writing chains are known:
     "clusters":          [[[3, 4], ...], ...]         offsets over the whole document, ends included
     "mention_clusters":  [[[0, 3, 5], ...], ...]      sentence, start, end excluded (PreCo)
 
-beside "sentences": [["Mary", ...], ...] and a name under "doc_key", "doc_id" or "id".
+beside "sentences": [["Mary", ...], ...] and a name under "doc_key", "doc_id" or "id". Sentences
+without words are left out: PreCo parts paragraphs with a sentence of one space.
 """
 
 import json
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, compress
 from pathlib import Path
 from typing import Any
 
-from dntm.corpus.document import Document, Mention
+from dntm.corpus.document import Document, Mention, are_sentences, check
 from dntm.corpus.source import Block, numbered_lines
 
 _NAMES = ("doc_key", "doc_id", "id", "name")
@@ -33,16 +34,16 @@ def parse(block: Block) -> Document:
     number, line = next(block.text_lines())
     try:
         fields = json.loads(line)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise block.error(number, f"not JSON ({error}), expected an object") from None
     try:
-        return _document(fields, fallback=f"{Path(block.path).name}:{number}")
+        return _document(fields, fallback=f"{block.label or Path(block.path).name}:{number}")
     except ValueError as error:
         raise block.error(number, str(error)) from None
 
 
 def _document(fields: Any, fallback: str) -> Document:
-    if not isinstance(fields, dict) or not _are_sentences(fields.get("sentences")):
+    if not isinstance(fields, dict) or not are_sentences(fields.get("sentences"), (str,)):
         raise ValueError('expected an object with "sentences", a list of lists of words')
     sentences: list[list[str]] = fields["sentences"]
     if "mention_clusters" in fields:
@@ -54,20 +55,10 @@ def _document(fields: Any, fallback: str) -> Document:
         mentions = [[_in_sentence(span, starts) for span in chain] for chain in chains]
     else:
         raise ValueError('no chains, expected "clusters" or "mention_clusters"')
-    for mention in (m for chain in mentions for m in chain):
-        _check(mention, sentences)
-    name = next((fields[key] for key in _NAMES if key in fields), fallback)
+    name = str(next((fields[key] for key in _NAMES if fields.get(key) is not None), fallback))
+    check(Document(name=name, sentences=sentences, chains=mentions))
     kept, chains_kept = _without_empty_sentences(sentences, mentions)
-    if not kept:
-        raise ValueError("an empty document, expected words")
-    return Document(name=str(name), sentences=kept, chains=chains_kept)
-
-
-def _are_sentences(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(sentence, list) and all(isinstance(word, str) for word in sentence)
-        for sentence in value
-    )
+    return Document(name=name, sentences=kept, chains=chains_kept)
 
 
 def _chains(value: Any, key: str, width: int) -> list[list[list[int]]]:
@@ -77,7 +68,7 @@ def _chains(value: Any, key: str, width: int) -> list[list[list[int]]]:
         if not (
             isinstance(span, list)
             and len(span) == width
-            and all(isinstance(number, int) for number in span)
+            and all(type(number) is int for number in span)
         ):
             raise ValueError(f"mention {span!r} in {key!r}, expected {width} whole numbers")
     return value
@@ -91,24 +82,14 @@ def _in_sentence(span: list[int], starts: list[int]) -> Mention:
     return Mention(sentence, first - starts[sentence], last + 1 - starts[sentence])
 
 
-def _check(mention: Mention, sentences: list[list[str]]) -> None:
-    sentence, start, end = mention
-    if not 0 <= sentence < len(sentences):
-        raise ValueError(f"a mention in sentence {sentence}, expected 0 to {len(sentences) - 1}")
-    if not 0 <= start < end <= len(sentences[sentence]):
-        raise ValueError(
-            f"a mention from word {start} to {end} of sentence {sentence}, "
-            f"expected inside its {len(sentences[sentence])} words"
-        )
-
-
 def _without_empty_sentences(
     sentences: list[list[str]], chains: list[list[Mention]]
 ) -> tuple[list[list[str]], list[list[Mention]]]:
-    renumbered = list(accumulate((bool(sentence) for sentence in sentences), initial=0))
+    has_words = [any(word.strip() for word in sentence) for sentence in sentences]
+    renumbered = list(accumulate(has_words, initial=0))
     moved = [
         sorted(mention._replace(sentence=renumbered[mention.sentence]) for mention in chain)
         for chain in chains
         if chain
     ]
-    return [sentence for sentence in sentences if sentence], moved
+    return list(compress(sentences, has_words)), moved

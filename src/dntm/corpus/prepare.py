@@ -1,121 +1,201 @@
 """From a corpus by name, or any file or folder, to a dataset folder: `dntm data build`."""
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from dntm.corpus.build import BuildConfig, Entities, LeftOut, Origin, build, finish
-from dntm.corpus.catalog import CORPORA, Corpus, belongs, locate
-from dntm.corpus.dataset import to_json
-from dntm.corpus.document import Document
-from dntm.corpus.reading import ANNOTATED, Format, Skipped, files_and_format, read_documents
-from dntm.corpus.resolver import Resolver, StanzaResolver
-from dntm.corpus.splits import SPLITS, Assign, by_folder, by_fraction, by_ids
-from dntm.corpus.statistics import SplitStatistics
+from dntm.corpus.build import (
+    BuildConfig,
+    LeftOut,
+    Origin,
+    Source,
+    build,
+    finish,
+    new_dataset,
+    write_splits,
+)
+from dntm.corpus.catalog import CORPORA, Corpus, belongs, files_of, locate
+from dntm.corpus.document import AnonymizedDocument, Document
+from dntm.corpus.reading import ANNOTATED, Format, files_and_format, read_documents
+from dntm.corpus.resolver import INSTALL, Resolver, StanzaResolver
+from dntm.corpus.splits import SPLITS, Assign, by_folder, by_fraction, by_ids, check_fractions
 from dntm.corpus.storyworld.story import StoryworldConfig, stories
 from dntm.corpus.text import Documents
-from dntm.corpus.vocabulary import Vocabulary
-from dntm.files import new_folder
+from dntm.corpus.vocabulary import SPECIALS, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadConfig:
     """How a source is read and split."""
 
-    given: str | None = None
-    """A local copy or mirror of a corpus known by name."""
     format: Format | None = None
-    documents: Documents | None = None
-    skip_malformed: bool = False
-    split_by: Literal["auto", "folder", "ids", "fraction"] = "auto"
-    splits: Path | None = None
-    fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
-    seed: int = 1
-    coref_model: Path | None = None
+    """The files' format; recognised where not given, except inline: text with [1], [2] as
+    mentions."""
+    documents: Documents = "file"
+    """Plain text: one document a file, or one between empty lines (then each line is a
+    paragraph)."""
+    on_error: Literal["stop", "skip"] = "stop"
+    """A malformed document ends the build, or is left out and counted."""
     limit: int | None = None
     """Read only the first so many documents."""
+    split_by: Literal["auto", "folder", "ids", "fraction"] = "auto"
+    """How documents fall into train, dev and test: by the names of folders or files, by a file of
+    ids, or by a seeded fraction. auto: the first of ids, folder, fraction that applies."""
+    splits: Path | None = None
+    """The file of ids: lines of id and split, or headings and list items; or a folder of
+    train.ids, dev.ids, test.ids."""
+    fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
+    """Shares of train, dev and test for --split-by fraction."""
+    seed: int = 1
+    """Seed of the fraction's shuffle, and of storyworld."""
+    coref_model: Path | None = None
+    """Weights of the coreference model for --entities resolver (extra: coref)."""
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
             raise ValueError(f"limit is {self.limit}, expected at least 1")
+        check_fractions(self.fractions)
 
-
-@dataclass(frozen=True)
-class Prepared:
-    """What a build gave."""
-
-    information: dict[str, Any]
-    """The content of `dataset.json`."""
-    skipped: list[str]
-    """Why each malformed document was left out."""
+    def as_plain(self) -> dict[str, Any]:
+        """The settings as JSON holds them."""
+        return {n: str(v) if isinstance(v, Path) else v for n, v in asdict(self).items()}
 
 
 def prepare(
     source: str,
     target: Path,
     reading: ReadConfig,
-    settings: dict[str, Any],
+    config: BuildConfig,
     *,
+    given: str | None = None,
     overwrite: bool = False,
-    progress: Callable[[Iterator[Document]], Iterator[Document]] = iter,
-) -> Prepared:
-    """Build a dataset; `settings` are the fields of BuildConfig that the user gave."""
-    corpus = CORPORA.get(source) or Corpus(
-        name=source, summary="", licence="as the source's", how="given"
-    )
-    located = locate(corpus, reading.given if source in CORPORA else source)
+    skipped: list[str] | None = None,
+    progress: Callable[[Iterable[Document]], Iterable[Document]] = iter,
+) -> dict[str, Any]:
+    """Build a dataset and return the content of its `dataset.json`.
+
+    `given` is a local copy or mirror of a corpus known by name. With `on_error="skip"`, `skipped`
+    is filled with what was wrong with each malformed document.
+    """
+    skipped = [] if skipped is None else skipped
+    corpus = CORPORA.get(source) or Corpus.of_path(source)
+    if given and source not in CORPORA:
+        raise ValueError(f"--from {given} goes with a corpus known by name, not with {source!r}")
+    located = locate(corpus, given if source in CORPORA else source)
+    _check_target(target, located.documents)
     files, format_ = files_and_format(located.documents, reading.format or corpus.format)
-    entities: tuple[Entities, ...] = (
-        ("chains",) if format_ in ANNOTATED or format_ == "inline" else ("names", "unknown")
+    files = files_of(corpus, files, located.documents)
+    config = _resolved(config, corpus, format_)
+    left_out = LeftOut()
+    read = read_documents(
+        located.documents,
+        files,
+        format_,
+        documents=reading.documents,
+        skipped=skipped if reading.on_error == "skip" else None,
     )
-    config = BuildConfig(**({"entities": entities} | corpus.settings | settings))
-    skipped = Skipped([])
-    documents = (
-        document
-        for document in read_documents(
-            located.documents,
-            files,
-            format_,
-            documents=reading.documents or "file",
-            skipped=skipped if reading.skip_malformed else None,
-        )
-        if belongs(corpus, document.name)
-    )
-    information = build(
-        progress(islice(documents, reading.limit)),
+    documents = islice(_of_corpus(read, corpus, left_out, skipped), reading.limit)
+    return build(
+        Source(
+            documents=progress(documents),
+            assign=_assign(reading, located.splits),
+            origin=Origin(
+                corpus=source,
+                given=given,
+                version=located.version,
+                digest=_digest(files, located.documents),
+                licence=corpus.licence,
+            ),
+            left_out=left_out,
+            settings={**reading.as_plain(), "format": format_},
+            resolver=_resolver(config, reading.coref_model),
+        ),
         target,
         config,
-        origin=Origin(corpus=source, version=located.version, licence=corpus.licence),
-        assign=lambda keys: _assign(keys, reading, located.splits),
-        resolver=_resolver(config, reading.coref_model),
-        malformed=lambda: len(skipped.errors),
         overwrite=overwrite,
     )
-    return Prepared(information, skipped.errors)
 
 
-def _assign(keys: list[tuple[str, str]], reading: ReadConfig, corpus_splits: Path | None) -> Assign:
+def _check_target(target: Path, source: Path) -> None:
+    here, there = target.resolve(), source.resolve()
+    if here == there or here in there.parents:
+        raise ValueError(f"{target} is, or holds, the source {source}: choose another folder")
+
+
+def _resolved(config: BuildConfig, corpus: Corpus, format_: Format) -> BuildConfig:
+    """The settings with what the corpus and its format decide where the user did not."""
+    annotated = format_ in ANNOTATED or format_ == "inline"
+    if config.named_entities and format_ != "conll2012":
+        raise ValueError(f"--named-entities needs the column of CoNLL-2012, found {format_}")
+    if not annotated and config.entities == ("chains",):
+        raise ValueError("plain text has no chains: pass --entities names, unknown or resolver")
+    settings: dict[str, Any] = {
+        "entities": ("chains",) if annotated else ("names", "unknown"),
+        "max_sentences": 0,
+        **corpus.settings,
+    }
+    for name, value in settings.items():
+        if getattr(config, name) is None:
+            config = replace(config, **{name: value})
+    if format_ == "inline":  # anonymised already: every [k] is an entity, mentioned once or not
+        config = replace(config, keep_single=True, keep_single_in_part=True)
+    return config
+
+
+def _of_corpus(
+    documents: Iterable[Document], corpus: Corpus, left_out: LeftOut, skipped: list[str]
+) -> Iterator[Document]:
+    for document in documents:
+        if belongs(corpus, document.name):
+            yield document
+        else:
+            left_out.not_of_the_corpus += 1
+    left_out.malformed = len(skipped)
+
+
+def _digest(files: list[Path], root: Path) -> str:
+    """SHA-256 over the names and contents of the files."""
+    digest = hashlib.sha256()
+    for path in files:
+        name = path.relative_to(root).as_posix() if path != root else path.name
+        digest.update(f"{name}\0".encode())
+        if path.is_file():
+            with path.open("rb") as handle:
+                digest.update(hashlib.file_digest(handle, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _assign(
+    reading: ReadConfig, corpus_splits: Path | None
+) -> Callable[[list[tuple[str, str]]], Assign]:
+    """How the splits are found; a file of ids is read at once, the rest needs all documents."""
     by, ids = reading.split_by, reading.splits or corpus_splits
     if by == "ids" or (by == "auto" and ids):
         if ids is None:
             raise ValueError("split by ids asked for: pass --splits with the file or folder of ids")
-        return by_ids(ids)
-    splits = {by_folder(*key) for key in keys}
-    if by == "folder" or (by == "auto" and None not in splits and "train" in splits):
-        return by_folder
-    return by_fraction((name for name, _ in keys), reading.fractions, reading.seed)
+        listed = by_ids(ids)
+        return lambda _keys: listed
+
+    def of(keys: list[tuple[str, str]]) -> Assign:
+        splits = {by_folder(*key) for key in keys}
+        if by == "folder" or (by == "auto" and None not in splits and "train" in splits):
+            return by_folder
+        return by_fraction((name for name, _ in keys), reading.fractions, reading.seed)
+
+    return of
 
 
 def _resolver(config: BuildConfig, model: Path | None) -> Resolver | None:
-    if "resolver" not in config.entities:
+    if "resolver" not in (config.entities or ()):
         return None
     if model is None:
         raise ValueError(
-            "entities by a coreference model asked for: pass --coref-model with the path of its "
-            "weights"
+            f"entities by a coreference model asked for: {INSTALL}, and pass --coref-model with "
+            "the path of its weights"
         )
     return StanzaResolver(model)
 
@@ -124,26 +204,21 @@ def prepare_storyworld(
     target: Path, config: StoryworldConfig, *, overwrite: bool = False
 ) -> dict[str, Any]:
     """Write generated stories; every word has its row, so that the ideal reader stays ideal."""
-    counts: Counter[str] = Counter()
-    statistics: dict[str, SplitStatistics] = {split: SplitStatistics() for split in SPLITS}
-    most = 0
-    with new_folder(target, overwrite=overwrite) as folder:
-        made = {split: list(stories(config, split)) for split in SPLITS}
-        for documents in made.values():
-            for document in documents:
-                most = max(most, document.entities)
-                counts.update(t for s in document.sentences for t in s if isinstance(t, str))
-        vocabulary = Vocabulary.from_counts(counts, size=3 + most + len(counts), entities=most)
-        for split, documents in made.items():
-            with (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n") as handle:
-                for document in documents:
-                    handle.write(to_json(document) + "\n")
-                    statistics[split].add(document, vocabulary)
-        return finish(
-            folder,
-            vocabulary,
-            statistics,
-            settings=config,
-            origin=Origin(corpus="storyworld", licence=CORPORA["storyworld"].licence),
-            left_out=LeftOut(),
-        )
+    made: list[tuple[str, AnonymizedDocument]] = [
+        (split, story) for split in SPLITS for story in stories(config, split)
+    ]
+    words = Counter(
+        word for _, d in made for s in d.sentences for word in s if isinstance(word, str)
+    )
+    size = len(SPECIALS) + config.entities + len(words)
+    vocabulary = Vocabulary.from_counts(words, size=size, entities=config.entities)
+    source = Source(
+        documents=(),
+        assign=lambda _keys: by_folder,
+        origin=Origin(corpus="storyworld", licence=CORPORA["storyworld"].licence),
+        left_out=LeftOut(),
+        settings={},
+    )
+    with new_dataset(target, overwrite=overwrite) as folder:
+        statistics = write_splits(folder, made, vocabulary)
+        return finish(folder, vocabulary, statistics, asdict(config), source)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -22,13 +22,6 @@ _BY_NAME: tuple[tuple[re.Pattern[str], Format], ...] = (
 )
 
 
-@dataclass
-class Skipped:
-    """What was left out because it was malformed."""
-
-    errors: list[str]
-
-
 def files_and_format(source: Path, given: Format | None) -> tuple[list[Path], Format]:
     """The files of a source that belong to the corpus, and their format.
 
@@ -36,36 +29,37 @@ def files_and_format(source: Path, given: Format | None) -> tuple[list[Path], Fo
     and OntoNotes' `*_gold_conll` before automatic annotation.
     """
     files = files_below(source)
-    if len(files) == 1 and source.is_file():
+    if source.is_file():
         return files, given or recognise(source)
     by_format: dict[Format, list[Path]] = {}
     for path in files:
         if known := _format_of_name(path):
             by_format.setdefault(known, []).append(path)
-    if given:
-        wanted: Format = "text" if given == "inline" else given
-        return by_format.get(wanted, files), given
+    chosen = given or _only_format(source, by_format)
+    named: Format = "text" if chosen == "inline" else chosen
+    found = by_format.get(named, files)
+    gold = [path for path in found if "gold_conll" in path.name]
+    return gold or found, chosen
+
+
+def _only_format(source: Path, by_format: dict[Format, list[Path]]) -> Format:
     annotated = [known for known in ANNOTATED if known in by_format]
     if len(annotated) > 1:
         raise InputError(
             str(source), None, f"files in several formats ({', '.join(annotated)}): pass --format"
         )
-    chosen = annotated[0] if annotated else "text"
-    found = by_format.get(chosen)
-    if not found:
+    if not by_format:
         raise InputError(
             str(source),
             None,
             "no file named *_conll, *.conll, *.conllu, *.jsonl or *.txt: pass --format",
         )
-    gold = [path for path in found if "gold_conll" in path.name]
-    return gold or found, chosen
+    return annotated[0] if annotated else "text"
 
 
 def recognise(path: Path) -> Format:
     """The format of a file by its name or, failing that, its first lines."""
-    known = _format_of_name(path)
-    if known and known != "text":
+    if known := _format_of_name(path):
         return known
     for number, line in numbered_lines(path):
         if line.startswith(b"#begin document"):
@@ -80,7 +74,7 @@ def recognise(path: Path) -> Format:
 
 
 def _format_of_name(path: Path) -> Format | None:
-    name = path.name.removesuffix(".gz")
+    name = path.name.lower().removesuffix(".gz")
     return next((known for pattern, known in _BY_NAME if pattern.search(name)), None)
 
 
@@ -89,7 +83,7 @@ def read_documents(
     files: list[Path],
     format: Format,  # noqa: A002
     documents: text.Documents = "file",
-    skipped: Skipped | None = None,
+    skipped: list[str] | None = None,
 ) -> Iterator[Document]:
     """Every document of the files, one at a time.
 
@@ -98,12 +92,13 @@ def read_documents(
     blocks, parse = _reader(format, documents)
     for path in files:
         relative = path.relative_to(source).as_posix() if path != source else path.name
+        label = re.sub(r"\.(txt|text|conllu|jsonl|json)?(\.gz)?$", "", relative)
         found = False
         try:
             for block in blocks(path):
                 found = True
                 try:
-                    document = parse(block)
+                    document = parse(replace(block, label=label))
                     _check(document, block)
                 except InputError as error:
                     _note(error, skipped)
@@ -138,7 +133,7 @@ def _check(document: Document, block: Block) -> None:
         raise block.error(block.first_line, str(error)) from None
 
 
-def _note(error: InputError, skipped: Skipped | None) -> None:
+def _note(error: InputError, skipped: list[str] | None) -> None:
     if skipped is None:
         raise error
-    skipped.errors.append(str(error))
+    skipped.append(str(error))

@@ -17,6 +17,8 @@ from typing import Any, Protocol
 
 from dntm.corpus.document import Document, Mention, check
 
+INSTALL = 'pip install "dntm[coref]"'
+"""What brings a coreference model's packages."""
 _PACKAGES = ("stanza", "transformers", "peft")
 _DOWNLOAD = "python -c \"import stanza; stanza.download('en', processors='tokenize,coref')\""
 _NOT_A_MODEL = (
@@ -114,8 +116,8 @@ def _check_packages() -> None:
     missing = [package for package in _PACKAGES if find_spec(package) is None]
     if missing:
         raise ValueError(
-            f"coreference needs {', '.join(missing)}, not installed here: "
-            'pip install "dntm[coref]", or give the text with chains of its own'
+            f"coreference needs {', '.join(missing)}, not installed here: {INSTALL}, and pass "
+            "--coref-model with the path of its weights"
         )
 
 

@@ -7,6 +7,7 @@ out and the next one is still read.
 
 import gzip
 import io
+import os
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,6 +28,14 @@ class Block:
     path: str
     first_line: int
     lines: list[bytes]
+    label: str = ""
+    """The file's name below the corpus, without its suffix: names documents that have no name."""
+    document: int = 0
+    """The line at which its document begins, where that is not the first line."""
+    part: int = 0
+    """Which piece of a document too large to be read as one, from 1; 0: all of it."""
+    header: str = ""
+    """What the file said earlier that holds for this document too."""
 
     def text_lines(self) -> Iterator[tuple[int, str]]:
         """Line numbers and decoded lines, without their ends."""
@@ -65,18 +74,24 @@ def _unpacked(handle: io.BufferedReader) -> io.BufferedIOBase:
     return gzip.open(handle) if handle.peek(2).startswith(b"\x1f\x8b") else handle
 
 
+def _raise(error: OSError) -> None:
+    raise InputError(str(error.filename), None, f"cannot be read: {error.strerror}")
+
+
 def files_below(source: Path) -> list[Path]:
     """The file itself, or every file of a folder tree in a fixed order, hidden ones left out."""
     if not source.exists():
-        raise InputError(str(source), None, "no such file or folder")
+        raise InputError(str(source), None, "no such file or folder (dntm data list names corpora)")
     if not source.is_dir():
         return [source]
-    found = [
-        path
-        for path in sorted(source.rglob("*"))
-        if path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(source).parts)
-    ]
+    found: list[Path] = []
+    for folder, below, files in os.walk(source, onerror=_raise):
+        if "dataset.json" in files:  # a dataset built inside its source
+            below.clear()
+            continue
+        below[:] = [name for name in below if not name.startswith(".")]
+        found += [Path(folder) / name for name in files if not name.startswith(".")]
+    found.sort()
     if not found:
         raise InputError(str(source), None, "the folder holds no file")
     return found

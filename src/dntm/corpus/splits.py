@@ -5,17 +5,18 @@ All parts of one document share its name and so its split.
 
 import random
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from dntm.corpus.source import InputError, numbered_lines
+from dntm.corpus.source import Block, InputError, numbered_lines
 
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 Assign = Callable[[str, str], str | None]
 """From a document's name and source file to its split, None where it belongs to none."""
 
+_HEADING = re.compile(r"##+\s+(\S+)$")
 _WORDS: dict[str, Split] = {
     "train": "train",
     "training": "train",
@@ -58,37 +59,56 @@ def by_ids(path: Path) -> Assign:
 
 
 def _ids_in_folder(path: Path) -> dict[str, str]:
-    return {
-        raw.decode().strip(): split
-        for split in SPLITS
-        for suffix in (".ids", ".txt")
-        if (path / f"{split}{suffix}").is_file()
-        for _, raw in numbered_lines(path / f"{split}{suffix}")
-        if raw.strip()
-    }
+    splits: dict[str, str] = {}
+    for split in SPLITS:
+        for file in (path / f"{split}.ids", path / f"{split}.txt"):
+            if file.is_file():
+                for number, line in _lines(file):
+                    _assign(splits, line, split, file, number)
+    return splits
 
 
 def _ids_in_file(path: Path) -> dict[str, str]:
     splits: dict[str, str] = {}
-    heading: str | None = None
-    for number, raw in numbered_lines(path):
-        line = raw.decode(errors="replace").strip()
-        if match := re.match(r"#+\s*(\S+)$", line):
-            heading = match[1]
-        elif heading and (match := re.match(r"[*-]\s+(\S+)$", line)):
-            splits[match[1]] = _WORDS.get(heading, heading)
-        elif not heading and line and not line.startswith("#"):
-            fields = line.split()
-            if len(fields) != 2 or fields[1] not in _WORDS:
+    lines = list(_lines(path))
+    headings = {number: match[1] for number, line in lines if (match := _HEADING.match(line))}
+    split = ""
+    for number, line in lines:
+        split = headings.get(number, split).lower()
+        if headings and split and (match := re.match(r"[*-]\s+(\S+)$", line)):
+            _assign(splits, match[1], _WORDS.get(split, split), path, number)
+        elif not headings and not line.startswith("#"):
+            name, _, word = line.rpartition("\t" if "\t" in line else " ")
+            if not name or word.lower() not in _WORDS:
                 raise InputError(str(path), number, f"found {line!r}, expected an id and its split")
-            splits[fields[0]] = _WORDS[fields[1]]
+            _assign(splits, name.strip(), _WORDS[word.lower()], path, number)
     return splits
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    lines = [line for _, line in numbered_lines(path)]
+    for number, line in Block(str(path), 1, lines).text_lines():
+        if line.strip():
+            yield number, line.strip()
+
+
+def _assign(splits: dict[str, str], name: str, split: str, path: Path, line: int) -> None:
+    if splits.setdefault(name, split) != split:
+        raise InputError(
+            str(path), line, f"{name!r} is in {splits[name]} and in {split}, expected one split"
+        )
+
+
+def check_fractions(fractions: Sequence[float]) -> None:
+    """Raise ValueError where they are not three shares of one."""
+    shares = len(fractions) == 3 and all(0 <= share <= 1 for share in fractions)
+    if not shares or abs(sum(fractions) - 1) > 1e-6:
+        raise ValueError(f"fractions {tuple(fractions)}, expected three that add up to 1")
 
 
 def by_fraction(names: Iterable[str], fractions: Sequence[float], seed: int) -> Assign:
     """Shuffle the documents with a seed and cut them by these shares of train, dev and test."""
-    if len(fractions) != 3 or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-6:
-        raise ValueError(f"fractions {tuple(fractions)}, expected three that add up to 1")
+    check_fractions(fractions)
     order = sorted(set(names))
     random.Random(seed).shuffle(order)
     test = round(fractions[2] * len(order))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import Vocabulary
@@ -25,7 +25,7 @@ class SplitStatistics:
     entity_tokens: int = 0
     entities: int = 0
     repeated_entities: int = 0
-    unknown_tokens: int = field(default=0)
+    unknown_tokens: int = 0
 
     def add(self, document: AnonymizedDocument, vocabulary: Vocabulary) -> None:
         """Count one more document."""

@@ -36,10 +36,12 @@ WORD_RULES = (
     r"[,;:]",
     r"(?:[^\W\d_]\.){2,}",  # U.S.  e.g.
     rf"(?:{_ABBREVIATIONS})\.",  # Mr.
+    r"[A-HJ-Z]\.(?=\s+[A-Z])",  # J. Smith
     r"[^\W\d_]+(?=n['’]t\b)",  # do|n't
     r"n['’]t\b",
     r"['’](?:s|re|ve|ll|d|m|S|RE|VE|LL|D|M)\b",  # Mary|'s
-    r"\d+(?:[.,]\d+)*",  # 10,000
+    r"\d+(?:[.,]\d+)*(?:s|st|nd|rd|th)?\b",  # 10,000  1990s  19th
+    r"\d+",
     r"[^\W\d_]+",
     r"\.{2,}",
     r"-{2,}",
@@ -47,17 +49,12 @@ WORD_RULES = (
 )
 """What a word is: the first of these that applies."""
 WORD = re.compile("|".join(WORD_RULES))
-INLINE_WORD = re.compile("|".join((r"\[\d+\]", *WORD_RULES)))
+INLINE_WORD = re.compile("|".join((r"\[\d{1,6}\]", *WORD_RULES)))
 _INLINE_ENTITY = re.compile(r"\[(\d+)\]$")
 _SENTENCE_END = re.compile(r"""(?:[.!?…]+["'”’»)\]]*)(\s+)(?=["'“‘«(\[]*[^\W_a-zß-öø-ÿ])""")
-_NEVER_LAST = re.compile(rf"(?:\b(?:{'|'.join(TITLES)})|\b[A-Z])\.$")
+_NEVER_LAST = re.compile(rf"(?:\b(?:{'|'.join(TITLES)}|e\.g|i\.e)|\b[A-HJ-Z])\.$")
 
 Documents = Literal["file", "blank-line"]
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a stretch of text."""
-    return WORD.findall(text)
 
 
 def sentences_of(paragraph: str) -> list[str]:
@@ -83,21 +80,25 @@ def blocks(path: Path, documents: Documents = "file") -> Iterator[Block]:
     twice as many bytes) into several documents.
     """
     lines: list[bytes] = []
-    first, size = 1, 0
+    document, first, size, part = 1, 1, 0, 0
     for number, line in numbered_lines(path):
         empty = not line.strip()
-        if lines and (
-            (empty and (documents == "blank-line" or size > LARGEST_DOCUMENT))
-            or size > 2 * LARGEST_DOCUMENT
-        ):
-            yield Block(str(path), first, lines)
+        ends = empty and documents == "blank-line"
+        full = size > LARGEST_DOCUMENT and (empty or size > 2 * LARGEST_DOCUMENT)
+        if lines and (ends or full):
+            part += bool(part or not ends)
+            yield Block(str(path), first, lines, document=document, part=part)
             lines, size = [], 0
+        if ends:
+            part = 0
+        if not lines and not empty:
+            first = number
+            document = document if part else number
         if lines or not empty:
-            first = first if lines else number
             lines.append(line)
             size += len(line)
     if lines:
-        yield Block(str(path), first, lines)
+        yield Block(str(path), first, lines, document=document, part=part + bool(part))
 
 
 def parse(block: Block, documents: Documents = "file", *, inline: bool = False) -> Document:
@@ -106,7 +107,7 @@ def parse(block: Block, documents: Documents = "file", *, inline: bool = False) 
     Between empty lines every line is a paragraph; in a whole file lines are taken as wrapped and
     an empty line parts paragraphs.
     """
-    name = Path(block.path).name.removesuffix(".gz").removesuffix(".txt")
+    name = block.label or Path(block.path).name
     sentences: list[list[str]] = []
     pattern = INLINE_WORD if inline else WORD
     for paragraph in _paragraphs(block, documents):
@@ -117,8 +118,8 @@ def parse(block: Block, documents: Documents = "file", *, inline: bool = False) 
     if not sentences:
         raise block.error(block.first_line, "an empty document, expected words")
     return Document(
-        name=name if documents == "file" else f"{name}:{block.first_line}",
-        part=str(block.first_line) if documents == "file" and block.first_line > 1 else "",
+        name=name if documents == "file" else f"{name}:{block.document}",
+        part=str(block.part) if block.part else "",
         sentences=sentences,
         chains=_inline_chains(sentences) if inline else (),
     )

@@ -77,7 +77,10 @@ class Vocabulary:
     @classmethod
     def load(cls, path: Path, *, entities: int) -> Self:
         """Read `vocab.txt`; the number of entity rows stands beside it, in the JSON file."""
-        labels = path.read_text(encoding="utf-8").split("\n")[:-1]
+        try:
+            labels = path.read_bytes().decode().split("\n")[:-1]
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} cannot be read: {error}") from None
         first = len(SPECIALS) + entities
         for line, (found, expected) in enumerate(
             zip(labels, cls((), entities).labels(), strict=False), start=1

@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import pytest
+
+from dntm import files
+
+
+def fill(folder: Path, text: str) -> None:
+    (folder / "content.txt").write_text(text)
+
+
+def leftovers(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture(params=["in one step", "in two"])
+def _exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "in two":
+        monkeypatch.setattr(files, "_exchange", lambda *_: False)
+
+
+@pytest.mark.usefixtures("_exchange")
+def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    fill(target, "old")
+
+    with files.new_folder(target, overwrite=True) as folder:
+        fill(folder, "new")
+
+    assert (target / "content.txt").read_text() == "new"
+    assert leftovers(tmp_path) == ["target"]
+
+
+@pytest.mark.usefixtures("_exchange")
+def test_after_an_error_everything_is_as_it_was(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    fill(target, "old")
+
+    def interrupted() -> None:
+        with files.new_folder(target, overwrite=True) as folder:
+            fill(folder, "half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        interrupted()
+
+    assert (target / "content.txt").read_text() == "old"
+    assert leftovers(tmp_path) == ["target"]
+
+
+def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+
+    with files.new_folder(tmp_path / "link", overwrite=True) as folder:
+        fill(folder, "new")
+
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "content.txt").read_text() == "new"
+
+
+def test_a_file_is_replaced_or_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    files.write_text(path, "one")
+    files.write_text(path, "two")
+
+    def full(_handle: int) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        files.write_text(path, "three")
+
+    assert path.read_text() == "two"
+    assert leftovers(tmp_path) == ["a.txt"]
