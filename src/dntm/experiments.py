@@ -22,11 +22,12 @@ RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
         ),
         Recipe(
             learning_rate=2e-3,
-            epochs=14,
+            batch=4,
+            epochs=10,
             weight_decay=0.05,
             schedule="cosine",
             warmup=0.05,
-            average=0.995,
+            average=0.998,
         ),
     ),
 }

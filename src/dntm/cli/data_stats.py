@@ -9,8 +9,7 @@ from dntm.cli.tables import print_groups
 from dntm.corpus.dataset import Dataset, content_hash
 from dntm.corpus.statistics import PAPER_TABLE_1, SplitStatistics
 from dntm.evaluation.groups import as_plain, score_groups
-from dntm.evaluation.ideal import IdealReader
-from dntm.evaluation.records import Records
+from dntm.evaluation.ideal import ideal_records
 
 _ROWS = (
     "# of documents",
@@ -68,12 +67,8 @@ def print_table_1(dataset: Dataset) -> None:
 def print_ideal(dataset: Dataset) -> None:
     """The perplexity of an ideal reader, where the text's distribution is known (storyworld)."""
     for split in dataset.splits:
-        first = next(dataset.documents(split), None)
-        if first is None or first.ideal is None:
-            continue
-        scored = IdealReader().score_all(dataset.documents(split))
-        records = Records.of(dataset.documents(split), scored)
-        print_groups(f"ideal reader, {split}", {"perplexity": as_plain(score_groups(records))})
+        if ideal := ideal_records(dataset, split):
+            print_groups(f"ideal reader, {split}", {"perplexity": as_plain(score_groups(ideal))})
 
 
 def _print_row(label: str, cells: list[str]) -> None:

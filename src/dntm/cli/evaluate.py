@@ -11,6 +11,7 @@ from dntm.cli.tables import print_groups
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.splits import Split
 from dntm.evaluation.groups import as_plain, score_groups
+from dntm.evaluation.ideal import ideal_records
 from dntm.evaluation.records import Records
 
 
@@ -33,8 +34,11 @@ class Command:
             raise ValueError("no run given, expected at least one run folder")
         table, written = {}, []
         for run in self.runs:
-            records = _score(run, Dataset.open(self.dataset or _trained_on(run)), self.split)
+            dataset = Dataset.open(self.dataset or _trained_on(run))
+            records = _score(run, dataset, self.split)
             table[str(run)] = as_plain(score_groups(records))
+            if ideal := ideal_records(dataset, self.split):
+                table["ideal reader"] = as_plain(score_groups(ideal))
             if self.records:
                 records.write(run / f"records-{self.split}.csv")
                 written.append(run / f"records-{self.split}.csv")
