@@ -1,7 +1,7 @@
 """The paper's models and recipes, as data (Section 5).
 
 `paper` is the recipe of Section 5.1. `modern` is what helps on small corpora today; `docs/log.md`
-tells what was tried for it and what each step gave.
+tells what was tried for it and what each step gave. `quick` is small enough for a first look.
 """
 
 from dntm.model.config import ModelConfig
@@ -28,6 +28,28 @@ RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
             schedule="cosine",
             warmup=0.05,
             average=0.998,
+        ),
+    ),
+    "quick": (
+        ModelConfig(
+            embedding_dim=96,
+            hidden_dim=96,
+            encoder_dim=64,
+            context_dim=64,
+            tied=True,
+            dropout_embedding=0.1,
+            dropout_hidden=0.2,
+            dropout_context=0.1,
+        ),
+        Recipe(
+            learning_rate=4e-3,
+            batch=4,
+            epochs=3,
+            validations=1,
+            weight_decay=0.05,
+            schedule="cosine",
+            warmup=0.05,
+            average=0.99,
         ),
     ),
 }

@@ -14,7 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from dntm.corpus.build import BuildConfig
 from dntm.corpus.catalog import CORPORA, locate
+from dntm.corpus.prepare import ReadConfig, prepare
 from dntm.corpus.reading import read_documents
 from dntm.corpus.text import WORD_RULES, sentences_of
 
@@ -31,6 +33,10 @@ class DataBenchmark:
     """Peak memory in MiB after the first tenth of the text."""
     memory_end: float
     """Peak memory in MiB at the end."""
+    build: float
+    """Tokens a second from the text to a finished dataset."""
+    memory_build: float
+    """Peak memory in MiB after that."""
 
 
 def measure(megabytes: int) -> DataBenchmark:
@@ -54,6 +60,8 @@ def measure(megabytes: int) -> DataBenchmark:
 
         tokens, seconds = _timed(read)
         memory_end = _peak_memory()
+        _, build_seconds = _timed(lambda: _build(path))
+        memory_build = _peak_memory()
         with path.open("rb") as handle:
             sample = handle.read(5_000_000).decode(errors="ignore")
         naive_tokens, naive_seconds = _timed(lambda: _naive(sample))
@@ -65,7 +73,17 @@ def measure(megabytes: int) -> DataBenchmark:
         limit_tokens / limit_seconds,
         marks[0],
         memory_end,
+        tokens / build_seconds,
+        memory_build,
     )
+
+
+def _build(path: Path) -> int:
+    reading = ReadConfig(documents="blank-line")
+    information = prepare(
+        str(path), path.parent / "dataset", reading, BuildConfig(max_sentences=25)
+    )
+    return int(information["counts"]["train"]["tokens"])
 
 
 def _write_text(path: Path, size: int) -> None:

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 class Command(TrainConfig):
     """Train a baseline or dynamic language model and evaluate its best weights."""
 
-    recipe: Literal["modern", "paper"] = "modern"
-    """Where the settings below start from: the paper's, or what helps on small corpora today."""
+    recipe: Literal["modern", "paper", "quick"] = "modern"
+    """Where the settings below start from: the paper's, what helps on small corpora today, or
+    small and quick."""
     config: Path | None = None
     """A YAML file of settings, such as a run's config.yaml; options given here override it."""
     resume: bool = False
