@@ -22,5 +22,5 @@ class Command:
         print(f"naive loop       {found.naive:12,.0f} tokens/s ({found.ours / found.naive:.1f}x)")
         print(f"limit (split)    {found.limit:12,.0f} tokens/s ({found.ours / found.limit:.0%})")
         early, end = found.memory_early, found.memory_end
-        print(f"peak memory      {early:.0f} MiB after a tenth of the text, {end:.0f} MiB at the end")
-        print(f"whole build      {found.build:12,.0f} tokens/s, {found.memory_build:.0f} MiB at most")
+        print(f"peak memory      {early:.0f} MiB after a tenth, {end:.0f} MiB at the end")
+        print(f"whole build      {found.build:12,.0f} tokens/s, {found.memory_build:.0f} MiB")
