@@ -8,7 +8,7 @@ Departure: the paper does not say which of two nested mentions it kept.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -38,22 +38,48 @@ def anonymize(document: Document, config: AnonymizeConfig) -> AnonymizedDocument
     if config.named_entities:
         chains += _named_outside_chains(document)
     kept = _without_overlap(chains, config.nested)
-    numbers: dict[int, int] = {}
-    sentences: list[list[Token]] = []
-    surfaces: list[Sequence[str]] = []
+    sentences: list[list[Pair]] = []
     for s, words in enumerate(document.sentences):
-        tokens: list[Token] = []
+        pairs: list[Pair] = []
         position = 0
         written = [word.lower() for word in words] if config.lower_case else words
         for mention, chain in kept.get(s, ()):
-            tokens.extend(written[position : mention.start])
-            tokens.append(numbers.setdefault(chain, len(numbers) + 1))
-            surfaces.append(words[mention.start : mention.end])
+            pairs += [(word, None) for word in written[position : mention.start]]
+            pairs.append((chain, words[mention.start : mention.end]))
             position = mention.end
-        tokens.extend(written[position:])
-        sentences.append(tokens)
+        pairs += [(word, None) for word in written[position:]]
+        sentences.append(pairs)
     name = f"{document.name}:{document.part}" if document.part else document.name
-    return AnonymizedDocument(name=name, sentences=sentences, surfaces=surfaces)
+    return numbered(name, sentences)
+
+
+Pair = tuple[Token, Sequence[str] | None]
+"""A word with None, or any mark of an entity with the words of this mention."""
+
+
+def numbered(name: str, sentences: Iterable[Iterable[Pair]]) -> AnonymizedDocument:
+    """Number the entities by first appearance, whatever they were marked with."""
+    numbers: dict[Token, int] = {}
+    surfaces: list[Sequence[str]] = []
+    tokens: list[list[Token]] = []
+    for sentence in sentences:
+        tokens.append([])
+        for token, words in sentence:
+            if words is None:
+                tokens[-1].append(token)
+            else:
+                tokens[-1].append(numbers.setdefault(token, len(numbers) + 1))
+                surfaces.append(words)
+    return AnonymizedDocument(name=name, sentences=tokens, surfaces=surfaces)
+
+
+def pairs_of(document: AnonymizedDocument) -> list[list[Pair]]:
+    """Each token with the words of its mention, or with None: what `numbered` takes."""
+    surfaces = iter(document.surfaces)
+    return [
+        [(token, next(surfaces) if isinstance(token, int) else None) for token in sentence]
+        for sentence in document.sentences
+    ]
 
 
 def _named_outside_chains(document: Document) -> list[list[Mention]]:
@@ -99,44 +125,24 @@ def cut(document: AnonymizedDocument, longest: int | None) -> Iterator[Anonymize
     if parts <= 1:
         yield document
         return
+    pairs = pairs_of(document)
     bounds = [round(i * count / parts) for i in range(parts + 1)]
-    surfaces = iter(document.surfaces)
     for number, (start, end) in enumerate(pairwise(bounds), start=1):
-        renumbered: dict[int, int] = {}
-        sentences: list[list[Token]] = []
-        part_surfaces: list[Sequence[str]] = []
-        for sentence in document.sentences[start:end]:
-            tokens: list[Token] = []
-            for token in sentence:
-                if isinstance(token, int):
-                    tokens.append(renumbered.setdefault(token, len(renumbered) + 1))
-                    part_surfaces.append(next(surfaces))
-                else:
-                    tokens.append(token)
-            sentences.append(tokens)
-        yield AnonymizedDocument(
-            name=f"{document.name}/{number}", sentences=sentences, surfaces=part_surfaces
-        )
+        yield numbered(f"{document.name}/{number}", pairs[start:end])
 
 
 def without_single(document: AnonymizedDocument, *, lower_case: bool) -> AnonymizedDocument:
     """Give entities with a single mention their words back."""
-    occurrences = Counter(t for s in document.sentences for t in s if isinstance(t, int))
-    surfaces = iter(document.surfaces)
-    numbers: dict[int, int] = {}
-    kept: list[Sequence[str]] = []
-    sentences: list[list[Token]] = []
-    for sentence in document.sentences:
-        tokens: list[Token] = []
-        for token in sentence:
-            if isinstance(token, str):
-                tokens.append(token)
-                continue
-            words = next(surfaces)
-            if occurrences[token] > 1:
-                tokens.append(numbers.setdefault(token, len(numbers) + 1))
-                kept.append(words)
-            else:
-                tokens.extend(word.lower() if lower_case else word for word in words)
-        sentences.append(tokens)
-    return AnonymizedDocument(name=document.name, sentences=sentences, surfaces=kept)
+    occurrences: Counter[Token] = Counter(
+        t for s in document.sentences for t in s if isinstance(t, int)
+    )
+
+    def restored(token: Token, words: Sequence[str] | None) -> list[Pair]:
+        if words is None or occurrences[token] > 1:
+            return [(token, words)]
+        return [(word.lower() if lower_case else word, None) for word in words]
+
+    return numbered(
+        document.name,
+        ([r for pair in sentence for r in restored(*pair)] for sentence in pairs_of(document)),
+    )

@@ -12,7 +12,8 @@ only after all documents are read, so this works on documents that are anonymise
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from dntm.corpus.document import AnonymizedDocument, Document, Mention
+from dntm.corpus.anonymize import numbered, pairs_of
+from dntm.corpus.document import AnonymizedDocument, Document, Mention, Token
 from dntm.corpus.vocabulary import Vocabulary
 
 _NEVER_NAMES = frozenset({"I"})
@@ -72,21 +73,20 @@ def with_unknown_words(
     document: AnonymizedDocument, vocabulary: Vocabulary, *, at_least: int = 2
 ) -> AnonymizedDocument:
     """Make every unknown word that occurs often enough an entity too, and number all anew."""
-    counts: dict[str, int] = {}
+    counts: dict[Token, int] = {}
     for word in (t for sentence in document.sentences for t in sentence if isinstance(t, str)):
         if word not in vocabulary and word[0].isalpha():
             counts[word] = counts.get(word, 0) + 1
-    numbers: dict[str | int, int] = {}
-    surfaces = iter(document.surfaces)
-    sentences: list[list[str | int]] = []
-    all_surfaces: list[Sequence[str]] = []
-    for sentence in document.sentences:
-        tokens: list[str | int] = []
-        for token in sentence:
-            if isinstance(token, int) or counts.get(token, 0) >= at_least:
-                tokens.append(numbers.setdefault(token, len(numbers) + 1))
-                all_surfaces.append(next(surfaces) if isinstance(token, int) else [token])
-            else:
-                tokens.append(token)
-        sentences.append(tokens)
-    return AnonymizedDocument(name=document.name, sentences=sentences, surfaces=all_surfaces)
+    return numbered(
+        document.name,
+        (
+            [
+                (
+                    token,
+                    [str(token)] if words is None and counts.get(token, 0) >= at_least else words,
+                )
+                for token, words in sentence
+            ]
+            for sentence in pairs_of(document)
+        ),
+    )
