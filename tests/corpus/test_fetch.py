@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -285,6 +285,15 @@ def test_a_failing_git_is_an_error_that_leaves_the_cache_empty(
     assert list((tmp_path / "cache").iterdir()) == []
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """Python's own handler, also where whoever started the tests has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_an_interrupt_from_the_keyboard_leaves_the_cache_empty(
     bare: Path, first: str, tmp_path: Path, broken_git: Callable[[str, str], Path]
 ) -> None:
