@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,6 +135,13 @@ def test_a_signal_saves_the_state_between_two_batches(
 
     assert RunFolder(tmp_path / "run").latest() is not None
     assert dntm.train(config(dataset, tmp_path / "run"), resume=True)["splits"]
+
+
+def test_training_works_outside_the_main_thread(dataset: Path, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        results = pool.submit(dntm.train, config(dataset, tmp_path / "run")).result()
+
+    assert results["splits"]["test"]["all"]["tokens"] > 0
 
 
 def test_a_killed_command_goes_on_with_resume(dataset: Path, tmp_path: Path) -> None:

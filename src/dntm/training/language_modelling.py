@@ -11,6 +11,7 @@ that it writes depends on when it was interrupted: a resumed run ends with the s
 
 import math
 import signal
+import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -245,8 +246,14 @@ def _set_weights(state: TrainingState, weights: dict[str, torch.Tensor]) -> None
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Collects the first Ctrl-C or SIGTERM, so that the run can end between two batches."""
+    """Collects the first Ctrl-C or SIGTERM, so that the run can end between two batches.
+
+    Only the main thread may; in another one a signal ends the program as it always does.
+    """
     stopped: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
 
     def stop(number: int, _frame: FrameType | None) -> None:
         if stopped:
