@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dntm.layout import WORTH_A_CUT, lay_out
+from dntm.layout.encoding import Level, Run
+from dntm.layout.segments import WORTH_A_CUT, lay_out
 from dntm.schedule import Stretch, plan
 
 BOS, EOS, A, B, C = 1, 2, 3, 4, 5
@@ -19,12 +20,31 @@ def both(documents: list[Document], goes_on: list[bool] | None = None) -> Stretc
     )
 
 
-def encoded(stretch: Stretch) -> list[list[list[int]]]:
-    """The sentences of each level, without their padding."""
-    return [
-        [row[:length].tolist() for row, length in zip(level.tokens, level.lengths, strict=True)]
-        for level in stretch.levels
-    ]
+def leading_to(run: Run, place: int) -> list[int]:
+    """The tokens of one sequence of a run, up to a place; and at index 0 the sequence's number."""
+    starts = np.cumsum([0, *run.widths])
+    step = int(np.searchsorted(starts, place, side="right")) - 1
+    sequence = place - int(starts[step])
+    return [sequence, *(int(run.tokens[starts[t] + sequence]) for t in range(step + 1))]
+
+
+def around(stretch: Stretch, level: Level) -> list[tuple[list[int], list[int]]]:
+    """What was read to the left and, from the end, to the right of each mention of a level."""
+    sides = []
+    for ahead, rest in zip(stretch.ahead, level.rests, strict=True):
+        side = []
+        for beside in rest.beside.tolist():
+            if beside < len(rest.ahead):
+                side.append(leading_to(ahead, rest.ahead[beside])[1:])
+            else:
+                sequence, *late = leading_to(rest.run, beside - len(rest.ahead))
+                side.append(leading_to(ahead, rest.begins[sequence])[1:] + late)
+        sides.append(side)
+    return list(zip(*sides, strict=True))
+
+
+def encoded(stretch: Stretch) -> list[list[tuple[list[int], list[int]]]]:
+    return [around(stretch, level) for level in stretch.levels]
 
 
 def test_a_sentence_waits_only_for_sentences_with_its_entities() -> None:
@@ -33,7 +53,26 @@ def test_a_sentence_waits_only_for_sentences_with_its_entities() -> None:
 
     stretch = both([[of_a, of_b, plain, of_both], [of_b]])
 
-    assert encoded(stretch) == [[of_a, of_b, of_b], [of_both]]
+    assert encoded(stretch) == [
+        [([BOS], [EOS, 7]), ([BOS, 8], [EOS]), ([BOS, 8], [EOS])],
+        [([BOS], [EOS, B]), ([BOS, A], [EOS])],
+    ]
+
+
+def test_whatever_depends_on_nothing_is_read_ahead() -> None:
+    stretch = both([[[BOS, 7, A, EOS], [BOS, 8, A, 9, B, 10, EOS]]])
+
+    (first, second), (forward, backward) = stretch.levels, stretch.ahead
+    assert sorted(forward.tokens.tolist()) == [BOS, BOS, 7, 8]
+    assert sorted(backward.tokens.tolist()) == sorted([EOS, EOS, 10, B, 9])
+    assert [rest.run.tokens.tolist() for rest in first.rests] == [[], []]
+    assert [rest.run.tokens.tolist() for rest in second.rests] == [[A, 9], []]
+
+
+def test_a_sentences_only_mention_is_merged_without_a_level_of_its_own() -> None:
+    stretch = both([[[BOS, A, EOS], [BOS, A, EOS], [BOS, A, 7, EOS]]])
+
+    assert [[len(m.contexts) for m in level.merges] for level in stretch.levels] == [[1, 1, 1]]
 
 
 def test_static_input_needs_one_level() -> None:
@@ -41,8 +80,8 @@ def test_static_input_needs_one_level() -> None:
 
     stretch = plan([document], entities=ENTITIES, dynamic_input=False, dynamic_output=True)
 
-    assert encoded(stretch) == [document]
-    assert [len(merge.contexts) for merge in stretch.levels[0].merges] == [2, 1, 1, 1]
+    assert [[len(m.contexts) for m in level.merges] for level in stretch.levels] == [[2, 1, 1, 1]]
+    assert [rest.run.tokens.tolist() for rest in stretch.levels[0].rests] == [[], []]
 
 
 def test_the_baseline_encodes_nothing() -> None:
@@ -52,13 +91,15 @@ def test_the_baseline_encodes_nothing() -> None:
     )  # fmt: skip
 
     assert stretch.levels == ()
+    assert not any(len(run.tokens) for run in stretch.ahead)
 
 
 def test_the_last_sentence_is_encoded_only_if_the_document_goes_on() -> None:
     document = [[BOS, A, EOS], [BOS, B, A, EOS]]
+    first, second = [([BOS], [EOS])], [([BOS], [EOS, A]), ([BOS, B], [EOS])]
 
-    assert encoded(both([document], [True])) == [[document[0]], [document[1]]]
-    assert encoded(both([document], [False])) == [[document[0]]]
+    assert encoded(both([document], [True])) == [first, second]
+    assert encoded(both([document], [False])) == [first]
 
 
 def test_with_static_output_only_entities_that_come_back_are_encoded() -> None:
@@ -68,8 +109,7 @@ def test_with_static_output_only_entities_that_come_back_are_encoded() -> None:
         [document], entities=ENTITIES, dynamic_input=True, dynamic_output=False, goes_on=[False]
     )
 
-    assert encoded(stretch) == [[document[0]]]
-    assert stretch.levels[0].position.tolist() == [2]
+    assert encoded(stretch) == [[([BOS, A], [EOS])]]
 
 
 def test_mentions_of_one_sentence_merge_from_left_to_right() -> None:
@@ -142,15 +182,34 @@ def test_every_state_exists_before_it_is_read(
     )
 
     rows = len(batch) * ENTITIES
+    assert not dynamic_input or all(np.all(run.entity_rows < rows) for run in stretch.ahead)
     for level in stretch.levels:
-        assert not dynamic_input or np.all(level.entity_rows < rows)
-        assert np.all(level.tokens.ravel()[level.entity_places] >= A)
+        for rest in level.rests:
+            assert np.all(rest.run.entity_rows < rows)
+            assert np.all(np.isin(rest.run.tokens[rest.run.entity_places], [A, B, C]))
         for merge in level.merges:
             assert np.all(merge.previous < rows)
             rows += len(merge.contexts)
     assert np.all(stretch.entity_rows < rows)
     assert sorted(np.concatenate(stretch.states).tolist()) == list(range(rows))
     assert np.all(stretch.memory < rows)
+
+
+@settings(max_examples=60, deadline=None)
+@given(batches)
+def test_every_mention_is_encoded_from_both_sides(batch: list[tuple[Document, bool]]) -> None:
+    documents = [document for document, _ in batch]
+
+    stretch = both(documents)
+
+    expected = [
+        (sentence[:t], sentence[:t:-1])
+        for document in documents
+        for sentence in document
+        for t, row in enumerate(sentence)
+        if row in (A, B, C)
+    ]
+    assert sorted(mention for level in encoded(stretch) for mention in level) == sorted(expected)
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,53 +1,31 @@
 """Schedule: which sentences can be encoded side by side (Section 3, made fast but not changed).
 
 A stretch is the next few sentences of every document of a batch. With dynamic input a sentence
-depends only on the last earlier sentences that mention one of its entities:
+waits only for the last earlier sentences that mention one of the entities it reads:
 
-    level(sentence) = 1 + max over its entities e of level(last earlier sentence that mentions e)
+    level(sentence) = max over these entities e of 1 + level(last earlier sentence that mentions e)
 
-so all sentences of a level, over all documents, are encoded in one call. With static input there
-is one level. Every state d_{e,i} is a row of one growing table: first the memory the stretch
-begins with, a row for each document and entity, then each merged context, level by level. Each
-sentence knows the row of every entity as of its start. A context nobody reads is never encoded.
+so all sentences of a level, over all documents, are encoded in one call. The encoder reads up to a
+mention, never the mention itself: a sentence's only mention is merged, which takes no level of its
+own, but not read. With static input there is one level. Every state d_{e,i} is a row of one growing
+table: first the memory the stretch begins with, a row for each document and entity, then each
+merged context, level by level. Each sentence knows the row of every entity as of its start. A
+context nobody reads is never encoded.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Int
 
 from dntm.corpus.vocabulary import SPECIALS
-from dntm.layout import Layout, Sentence, lay_out
+from dntm.layout.encoding import Context, Level, Reading, Run, lay_out_encoding, read_up_to
+from dntm.layout.segments import Layout, Sentence, lay_out
 
 FIRST = len(SPECIALS)
 """The row of entity 1."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Merge:
-    """Contexts to merge at once; the results are the table's next rows."""
-
-    contexts: Int[np.ndarray, " merges"]
-    """Which of the level's mentions."""
-    previous: Int[np.ndarray, " merges"]
-    """The table row of each one's entity before."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Level:
-    """Sentences to encode in one call."""
-
-    tokens: Int[np.ndarray, "sentences time"]
-    lengths: Int[np.ndarray, " sentences"]
-    entity_places: Int[np.ndarray, " places"]
-    """Where the flattened tokens hold an entity."""
-    entity_rows: Int[np.ndarray, " places"]
-    """The table row of its state there."""
-    sentence: Int[np.ndarray, " mentions"]
-    position: Int[np.ndarray, " mentions"]
-    merges: tuple[Merge, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +33,8 @@ class Stretch:
     """How to read the next sentences of every document of a batch."""
 
     layout: Layout
+    ahead: tuple[Run, Run]
+    """What the encoder reads before anything else, forward and backward."""
     levels: tuple[Level, ...]
     entity_places: Int[np.ndarray, " places"]
     """Where the language model's tokens hold an entity."""
@@ -68,21 +48,8 @@ class Stretch:
     """The table row of each entity's state after the stretch."""
 
 
-@dataclass(slots=True)
-class _Context:
-    """A mention to encode; contexts are numbered in reading order, and their states alike."""
-
-    document: int
-    sentence: int
-    position: int
-    previous: int
-    level: int
-    step: int
-
-
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    document: int
     rows: Sentence
     mentions: tuple[tuple[int, int], ...]
     """Position and entity (from zero)."""
@@ -107,59 +74,89 @@ def plan(
     if len(goes_on) != len(documents):
         raise ValueError(f"goes_on tells of {len(goes_on)} documents, expected {len(documents)}")
     sentences: list[_Sentence] = []
-    contexts: list[_Context] = []
+    contexts: list[Context] = []
     current = np.arange(len(documents) * entities).reshape(len(documents), entities)
     for document, text in enumerate(documents):
         found = [_mentions(rows, entities) for rows in text]
         last = {entity: s for s, mentions in enumerate(found) for _, entity in mentions}
         for s, (rows, mentions) in enumerate(zip(text, found, strict=True)):
-            sentences.append(_Sentence(document, rows, mentions, current[document].copy()))
-            level = _level(sentences[-1], contexts, current.size) if dynamic_input else 0
-            for position, entity in mentions:
-                read_as_input = dynamic_input and (goes_on[document] or last[entity] > s)
-                read_as_output = dynamic_output and (goes_on[document] or s + 1 < len(text))
-                if read_as_input or read_as_output:
-                    _check_edges(rows, position)
-                    previous = int(current[document, entity])
-                    step = _step(previous - current.size, level, contexts)
-                    current[document, entity] = current.size + len(contexts)
-                    contexts.append(
-                        _Context(document, len(sentences) - 1, position, previous, level, step)
-                    )
-    return _assemble(lay_out(documents, goes_on), sentences, contexts, current)
+            sentence = _Sentence(rows, mentions, current[document].copy())
+            read_as_output = dynamic_output and (goes_on[document] or s + 1 < len(text))
+            encoded = [
+                (position, entity)
+                for position, entity in mentions
+                if read_as_output or (dynamic_input and (goes_on[document] or last[entity] > s))
+            ]
+            level = _level(sentence, encoded, contexts, current.size) if dynamic_input else 0
+            for position, entity in encoded:
+                previous = int(current[document, entity])
+                step = _step(previous - current.size, level, contexts)
+                current[document, entity] = current.size + len(contexts)
+                contexts.append(Context(document, len(sentences), position, previous, level, step))
+            sentences.append(sentence)
+    made_before = current.size + (0 if dynamic_input else len(contexts))
+    readings = _readings(sentences, contexts, made_before)
+    return _assemble(lay_out(documents, goes_on), (sentences, contexts, readings), current)
 
 
 def _mentions(rows: Sentence, entities: int) -> tuple[tuple[int, int], ...]:
     return tuple((t, r - FIRST) for t, r in enumerate(rows) if FIRST <= r < FIRST + entities)
 
 
-def _check_edges(rows: Sentence, position: int) -> None:
-    if not 0 < position < len(rows) - 1:
-        raise ValueError(
-            f"row {rows[position]} is an entity at the edge of sentence {list(rows)}, "
-            "expected <bos> before and <eos> after it"
-        )
+def _level(
+    sentence: _Sentence,
+    encoded: Sequence[tuple[int, int]],
+    contexts: Sequence[Context],
+    memory: int,
+) -> int:
+    """The level of a sentence; its mention to encode, if it is only one, is not read."""
+    level = 0
+    for mention in sentence.mentions if encoded else ():
+        state = int(sentence.before[mention[1]]) - memory
+        if state >= 0:
+            level = max(level, contexts[state].level + (encoded != [mention]))
+    return level
 
 
-def _level(sentence: _Sentence, contexts: Sequence[_Context], memory: int) -> int:
-    states = (int(sentence.before[entity]) - memory for _, entity in sentence.mentions)
-    return max((contexts[state].level + 1 for state in states if state >= 0), default=0)
-
-
-def _step(previous: int, level: int, contexts: Sequence[_Context]) -> int:
+def _step(previous: int, level: int, contexts: Sequence[Context]) -> int:
     """How many merges of the same level come before one that follows context `previous`."""
     if previous < 0 or contexts[previous].level < level:
         return 0
     return contexts[previous].step + 1
 
 
+def _readings(
+    sentences: Sequence[_Sentence], contexts: Sequence[Context], made_before: int
+) -> dict[int, tuple[Reading, Reading]]:
+    """How the encoder reads each sentence that has something to encode."""
+    positions: defaultdict[int, list[int]] = defaultdict(list)
+    for context in contexts:
+        positions[context.sentence].append(context.position)
+    readings = {}
+    for number, found in positions.items():
+        sentence = sentences[number]
+        states = {position: int(sentence.before[entity]) for position, entity in sentence.mentions}
+        _check_edges(sentence.rows, states)
+        readings[number] = read_up_to(sentence.rows, states, found, made_before)
+    return readings
+
+
+def _check_edges(rows: Sentence, entities: Iterable[int]) -> None:
+    for position in entities:
+        if not 0 < position < len(rows) - 1:
+            raise ValueError(
+                f"row {rows[position]} is an entity at the edge of sentence {list(rows)}, "
+                "expected <bos> before and <eos> after it"
+            )
+
+
 def _assemble(
     layout: Layout,
-    sentences: Sequence[_Sentence],
-    contexts: Sequence[_Context],
+    encoding: tuple[Sequence[_Sentence], Sequence[Context], Mapping[int, tuple[Reading, Reading]]],
     current: Int[np.ndarray, "documents entities"],
 ) -> Stretch:
     """Number the states by their table rows and make the arrays."""
+    sentences, contexts, readings = encoding
     documents, entities = current.shape
     ranked = sorted(range(len(contexts)), key=lambda c: (contexts[c].level, contexts[c].step))
     row = np.arange(current.size + len(contexts))
@@ -169,71 +166,22 @@ def _assemble(
     for number, context in enumerate(contexts, start=current.size):
         local[number] = len(owned[context.document])
         owned[context.document].append(number)
-    places, rows = _entity_tokens(sentences)
-    known = [s.before for s in sentences]
+    starts = np.cumsum([0, *(len(s.rows) for s in sentences)])
+    tokens = [
+        (start + position, s.before[entity])
+        for start, s in zip(starts, sentences, strict=False)
+        for position, entity in s.mentions
+    ]
+    places, states = np.array(tokens, dtype=np.int64).reshape(-1, 2).T
+    known = np.array([s.before for s in sentences], dtype=np.int64)
+    ahead, levels = lay_out_encoding(readings, contexts, row)
     return Stretch(
         layout=layout,
-        levels=_levels(sentences, contexts, row),
+        ahead=ahead,
+        levels=levels,
         entity_places=layout.read[places],
-        entity_rows=row[rows],
-        states=tuple(row[states] for states in owned),
-        known=local[np.array(known, dtype=np.int64).reshape(len(known), entities)],
-        memory=row[current],
-    )
-
-
-def _entity_tokens(
-    sentences: Sequence[_Sentence], width: int | None = None
-) -> tuple[Int[np.ndarray, " places"], Int[np.ndarray, " places"]]:
-    """Where the sentences, one after another or padded to `width`, hold entities in what state."""
-    places: list[int] = []
-    states: list[int] = []
-    start = 0
-    for sentence in sentences:
-        places += [start + position for position, _ in sentence.mentions]
-        states += [int(sentence.before[entity]) for _, entity in sentence.mentions]
-        start += len(sentence.rows) if width is None else width
-    return np.array(places, dtype=np.int64), np.array(states, dtype=np.int64)
-
-
-def _levels(
-    sentences: Sequence[_Sentence],
-    contexts: Sequence[_Context],
-    row: Int[np.ndarray, " states"],
-) -> tuple[Level, ...]:
-    of_level: defaultdict[int, list[_Context]] = defaultdict(list)
-    for context in contexts:
-        of_level[context.level].append(context)
-    return tuple(_level_arrays(sentences, of_level[n], row) for n in sorted(of_level))
-
-
-def _level_arrays(
-    sentences: Sequence[_Sentence],
-    contexts: Sequence[_Context],
-    row: Int[np.ndarray, " states"],
-) -> Level:
-    index = {number: i for i, number in enumerate(dict.fromkeys(c.sentence for c in contexts))}
-    chosen = [sentences[number] for number in index]
-    lengths = np.array([len(s.rows) for s in chosen], dtype=np.int64)
-    tokens = np.zeros((len(chosen), lengths.max()), dtype=np.int64)
-    for i, sentence in enumerate(chosen):
-        tokens[i, : lengths[i]] = sentence.rows
-    places, states = _entity_tokens(chosen, tokens.shape[1])
-    steps: defaultdict[int, list[int]] = defaultdict(list)
-    for number, context in enumerate(contexts):
-        steps[context.step].append(number)
-    return Level(
-        tokens=tokens,
-        lengths=lengths,
-        entity_places=places,
         entity_rows=row[states],
-        sentence=np.array([index[c.sentence] for c in contexts], dtype=np.int64),
-        position=np.array([c.position for c in contexts], dtype=np.int64),
-        merges=tuple(
-            Merge(
-                contexts=np.array(steps[step], dtype=np.int64),
-                previous=row[[contexts[n].previous for n in steps[step]]],
-            )
-            for step in sorted(steps)
-        ),
+        states=tuple(row[numbers] for numbers in owned),
+        known=local[known.reshape(len(sentences), entities)],
+        memory=row[current],
     )

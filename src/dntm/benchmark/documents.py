@@ -1,17 +1,43 @@
-"""Random documents with the statistics that decide how fast a model reads.
+"""Documents to time a model on: a sample of a dataset, or random ones like it.
 
-Sentence counts and lengths, entities and mentions follow OntoGUM: 22.7 sentences a document, 18
-tokens a sentence, 14 entities a document, 3.3 mentions an entity. The words mean nothing.
+What decides how fast a model reads are sentence counts and lengths, entities and mentions. Those of
+random documents follow OntoGUM: 22.7 sentences a document, 18 tokens a sentence, 14 entities a
+document, 3.3 mentions an entity. Their words mean nothing.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 
+from dntm.corpus.dataset import Dataset
 from dntm.corpus.vocabulary import BOS, EOS
 from dntm.schedule import FIRST
 
 SENTENCES, TOKENS, ENTITIES, MENTIONS = 22.7, 18.0, 14.0, 3.3
 
 Document = list[list[int]]
+
+
+def sample_documents(dataset: Dataset, count: int, seed: int) -> list[Document]:
+    """So many documents of the train split, drawn with the seed, as rows of its vocabulary."""
+    documents = list(dataset.documents("train"))
+    if len(documents) < count:
+        raise ValueError(
+            f"{dataset.folder} has {len(documents)} documents in its train split, "
+            f"expected at least {count}"
+        )
+    chosen = np.random.default_rng(seed).permutation(len(documents))[:count]
+    encode = dataset.vocabulary.encode
+    return [[encode(sentence) for sentence in documents[d].sentences] for d in chosen]
+
+
+def random_documents(
+    seed: int, *, vocabulary: int, entities: int, sentences: int | None = None
+) -> Iterator[Document]:
+    """Any number of random documents, always the same for a seed."""
+    random = np.random.default_rng(seed)
+    while True:
+        yield random_document(random, vocabulary=vocabulary, entities=entities, sentences=sentences)
 
 
 def random_document(

@@ -38,6 +38,12 @@ class NaiveModel(nn.Module):
         _copy(model.encoder.backward_lstm, self.encoder, "l0_reverse")
         self.encoder.requires_grad_(requires_grad=False)
 
+    def initial_state(self, documents: int) -> ReadingState:
+        """The state before the first sentence: everything zero."""
+        zeros = self.x.weight.new_zeros(documents, self.config.hidden_dim)
+        memory = self.merging.initial(zeros).expand(documents, self.config.entities, -1)
+        return ReadingState(zeros, zeros, memory)
+
     def loss(
         self, documents: Sequence[Sequence[Sequence[int]]], state: ReadingState
     ) -> tuple[Tensor, ReadingState]:
@@ -75,15 +81,13 @@ class NaiveModel(nn.Module):
         )
 
     def _nats(self, h: Tensor, d: Tensor, tokens: Tensor, lengths: Tensor) -> Tensor:
+        h = h[:, :-1]
         logits = nn.functional.linear(h, self.output.y.weight, self.output.b)
         first, last = FIRST, FIRST + self.config.entities
-        dynamic = logits[..., first:last] + h @ self.output.y.term(d).transpose(1, 2)
-        logits = torch.cat((logits[..., :first], dynamic, logits[..., last:]), 2)
+        logits[..., first:last] += h @ self.output.y.term(d).transpose(1, 2)
         inside = torch.arange(tokens.shape[1]) < lengths.unsqueeze(1)
         targets = tokens.masked_fill(~inside, _NO_TARGET)[:, 1:]
-        return nn.functional.cross_entropy(
-            logits[:, :-1].flatten(0, 1), targets.flatten(), reduction="sum"
-        )
+        return nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
 
     def _merge(self, h: Tensor, mentioned: Tensor, entity: Tensor, memory: Tensor) -> Tensor:
         h_forward, h_backward = h.chunk(2, 2)

@@ -1,34 +1,29 @@
 """How fast the model trains: against the obvious loop, and against what the machine could do.
 
-    ideal tokens/s = tokens / (flops of the equations / best rate of a matrix product)
-
-Flops count real tokens only, no padding, no weight gradients of the frozen encoder, and in the
-encoder only the words each direction has to read. A step is the loss, its gradients, clipping to
-norm 1 and fused Adam, for both ways. They are timed in turns, and the best time counts, since
-other work on the machine can only slow them down.
+All are timed in turns on the same batches, and the best time of each counts, since other work on
+the machine can only slow them down. Memory is that of a fresh process which does nothing but train.
 """
 
 import multiprocessing
-import resource
-import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
 
-from dntm.benchmark.documents import Document, random_document
+from dntm.benchmark.clock import clock_name, peak_memory_gb, seconds
+from dntm.benchmark.documents import Document, random_documents, sample_documents
 from dntm.benchmark.naive import NaiveModel
+from dntm.benchmark.step import TRUNCATION, Train, make_model, naive_trainer, trainer
+from dntm.benchmark.work import count_work, matmul_gflops
+from dntm.corpus.dataset import Dataset
 from dntm.model.config import ModelConfig
-from dntm.model.language_model import DynamicTextModel
-from dntm.model.reading_state import ReadingState
-from dntm.schedule import Stretch
 
-STRETCH = 20
-"""Sentences between truncations, as in the paper."""
+BATCHES = 3
+"""Batches in a round."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,13 +31,17 @@ class TrainBenchmark:
     """What was measured."""
 
     threads: int
+    clock: str
+    """Which seconds: see `dntm.benchmark.clock`."""
+    tokens: int
+    """Predicted tokens of a round."""
     tokens_per_second: float
     naive_tokens_per_second: float
     ideal_tokens_per_second: float
     matmul_gflops: float
     peak_memory_gb: float
-    """Of a process that does nothing but train."""
     short_seconds_per_token: float
+    """In documents of one stretch."""
     long_seconds_per_token: float
 
     @property
@@ -60,159 +59,102 @@ class TrainBenchmark:
         """Time per token in long documents over that in short ones."""
         return self.long_seconds_per_token / self.short_seconds_per_token
 
+    def as_plain(self) -> dict[str, Any]:
+        """Everything measured and derived, for JSON."""
+        derived = ("of_ideal", "speedup", "long_over_short")
+        return asdict(self) | {name: getattr(self, name) for name in derived}
+
 
 def benchmark_training(
     config: ModelConfig,
     *,
+    dataset: Path | None = None,
     batch: int = 8,
     rounds: int = 3,
     long: int = 400,
     seed: int = 0,
 ) -> TrainBenchmark:
-    """Time training steps on random documents; `long` is the sentences of a long document."""
+    """Time training on a dataset's documents, or random ones, with a model of this shape.
+
+    `long` is the sentences of a long document. A dataset decides the size of the vocabulary.
+    """
+    for name, value in (("batch", batch), ("rounds", rounds), ("long", long)):
+        if value < 1:
+            raise ValueError(f"{name} is {value}, expected at least 1")
     if config.variant != "both":
         raise ValueError(
             f"variant {config.variant!r}, expected both: the obvious loop has no other"
         )
-    documents = make_batch(config, batch, seed)
-    model, naive = make_models(config, seed)
-    train, train_naive = Step(model), Step(naive)
-    tokens, flops = count_work(model, documents)
-    ours, theirs, matmul = [], [], []
-    for _ in range(rounds):
-        ours.append(seconds(lambda: train_on(model, train, documents)))
-        theirs.append(seconds(lambda: train_naively_on(naive, model, train_naive, documents)))
-        matmul.append(matmul_gflops())
-    short = make_batch(config, batch, seed + 1, sentences=STRETCH)
-    lengthy = make_batch(config, batch, seed + 1, sentences=long)
+    config, batches = make_batches(config, dataset, batch, seed)
+    model = make_model(config, seed)
+    ours, theirs = trainer(model), naive_trainer(NaiveModel(make_model(config, seed)))
+    work = [count_work(model, documents, TRUNCATION) for documents in batches]
+    tokens, flops = sum(t for t, _ in work), sum(f for _, f in work)
+    turns = [(_round(ours, batches), _round(theirs, batches), matmul_gflops())
+             for _ in range(rounds)]  # fmt: skip
+    our_seconds, their_seconds, gflops = zip(*turns, strict=True)
+    short, lengthy = (_alike(config, batch, seed, sentences) for sentences in (TRUNCATION, long))
     return TrainBenchmark(
         threads=torch.get_num_threads(),
-        tokens_per_second=tokens / min(ours),
-        naive_tokens_per_second=tokens / min(theirs),
-        ideal_tokens_per_second=tokens / (flops / (max(matmul) * 1e9)),
-        matmul_gflops=max(matmul),
-        peak_memory_gb=peak_memory_gb(config, batch, seed),
-        short_seconds_per_token=min(_per_token(model, train, short) for _ in range(rounds)),
-        long_seconds_per_token=_per_token(model, train, lengthy),
+        clock=clock_name(),
+        tokens=tokens,
+        tokens_per_second=tokens / min(our_seconds),
+        naive_tokens_per_second=tokens / min(their_seconds),
+        ideal_tokens_per_second=tokens / (flops / (max(gflops) * 1e9)),
+        matmul_gflops=max(gflops),
+        peak_memory_gb=_training_memory_gb(config, batches[0], seed),
+        short_seconds_per_token=min(_per_token(ours, short) for _ in range(2 * rounds)),
+        long_seconds_per_token=_per_token(ours, lengthy),
     )
 
 
-class Step:
-    """One optimiser step from a loss summed over some tokens."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.adam = torch.optim.Adam(self.parameters, lr=1e-3, fused=True)
-
-    def __call__(self, nats: Tensor, tokens: int) -> None:
-        """Move the parameters."""
-        (nats / tokens).backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.parameters, 1.0)
-        self.adam.step()
-        self.adam.zero_grad()
-
-
-def make_batch(
-    config: ModelConfig, batch: int, seed: int, sentences: int | None = None
-) -> list[Document]:
-    """Random documents of one batch."""
-    random = np.random.default_rng(seed)
-    sizes = {"vocabulary": config.vocabulary, "entities": config.entities}
-    return [random_document(random, **sizes, sentences=sentences) for _ in range(batch)]
+def make_batches(
+    config: ModelConfig, dataset: Path | None, batch: int, seed: int
+) -> tuple[ModelConfig, list[list[Document]]]:
+    """The batches of a round, and the configuration with the vocabulary they need."""
+    if dataset is None:
+        found = random_documents(seed, vocabulary=config.vocabulary, entities=config.entities)
+        documents = list(islice(found, batch * BATCHES))
+    else:
+        opened = Dataset.open(dataset)
+        documents = sample_documents(opened, batch * BATCHES, seed)
+        vocabulary = opened.vocabulary
+        config = replace(config, vocabulary=len(vocabulary), entities=vocabulary.entities)
+    return config, [documents[start : start + batch] for start in range(0, len(documents), batch)]
 
 
-def make_models(config: ModelConfig, seed: int) -> tuple[DynamicTextModel, NaiveModel]:
-    """A model with its encoder frozen, and the obvious loop over another one just like it."""
-    model, other = (DynamicTextModel(config, torch.Generator().manual_seed(seed)) for _ in range(2))
-    model.freeze_encoder()
-    other.freeze_encoder()
-    return model, NaiveModel(other)
+def _alike(config: ModelConfig, batch: int, seed: int, sentences: int) -> list[Document]:
+    """One batch of random documents, all of so many sentences."""
+    found = random_documents(
+        seed, vocabulary=config.vocabulary, entities=config.entities, sentences=sentences
+    )
+    return list(islice(found, batch))
 
 
-def stretches(documents: Sequence[Document]) -> list[tuple[list[Document], list[bool]]]:
-    """The sentences between truncations, and which documents go on after them."""
-    return [
-        (
-            [document[start : start + STRETCH] for document in documents],
-            [len(document) > start + STRETCH for document in documents],
-        )
-        for start in range(0, max(map(len, documents)), STRETCH)
-    ]
+def _round(train: Train, batches: Sequence[Sequence[Document]]) -> float:
+    def every() -> None:
+        for documents in batches:
+            train(documents)
+
+    return seconds(every)
 
 
-def train_on(model: DynamicTextModel, step: Step, documents: Sequence[Document]) -> None:
-    """Train on one batch of documents."""
-    state = model.initial_state(len(documents))
-    for sentences, goes_on in stretches(documents):
-        nats, tokens, state = model.loss(model.plan(sentences, goes_on), state.detach())
-        step(nats, tokens)
+def _per_token(train: Train, documents: Sequence[Document]) -> float:
+    tokens = sum(len(sentence) - 1 for document in documents for sentence in document)
+    return seconds(lambda: train(documents)) / tokens
 
 
-def train_naively_on(
-    naive: NaiveModel, model: DynamicTextModel, step: Step, documents: Sequence[Document]
-) -> None:
-    """Train on one batch of documents, the obvious way."""
-    state: ReadingState = model.initial_state(len(documents))
-    for sentences, _ in stretches(documents):
-        nats, state = naive.loss(sentences, state.detach())
-        step(nats, sum(len(s) - 1 for document in sentences for s in document))
-
-
-def seconds(run: Callable[[], object]) -> float:
-    """How long a call takes."""
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
-def matmul_gflops(size: int = 2048, repeats: int = 5) -> float:
-    """The best rate at which this machine multiplies square matrices."""
-    a, b = torch.randn(2, size, size)
-    best = min(seconds(lambda: torch.mm(a, b)) for _ in range(repeats))
-    return 2 * size**3 / best / 1e9
-
-
-def count_work(model: DynamicTextModel, documents: Sequence[Document]) -> tuple[int, float]:
-    """Predicted tokens of a batch, and the flops of a training pass over them."""
-    plans = [model.plan(*stretch) for stretch in stretches(documents)]
-    tokens = sum(len(plan.layout.targets) for plan in plans)
-    return tokens, sum(_flops(plan, model.config) for plan in plans)
-
-
-def _flops(stretch: Stretch, config: ModelConfig) -> float:
-    """Multiplications and additions of the equations; with gradients each product costs thrice."""
-    x, h, encoder, d = (
-        config.embedding_dim, config.hidden_dim, config.encoder_dim, config.context_dim
-    )  # fmt: skip
-    predicted = len(stretch.layout.targets)
-    merged = sum(len(merge.contexts) for level in stretch.levels for merge in level.merges)
-    learned = len(stretch.layout.read) * 4 * h * (x + h)
-    learned += predicted * h * (config.vocabulary + config.entities)
-    learned += merged * (6 * d * d + d * h) + len(stretch.entity_rows) * d * x
-    frozen = merged * 2 * encoder * d
-    for level in stretch.levels:
-        for s, length in enumerate(level.lengths):
-            positions = level.position[level.sentence == s]
-            reached = positions.max() + length - 1 - positions.min()
-            frozen += reached * 4 * encoder * (x + encoder)
-    return 2.0 * (3 * learned + 2 * frozen)
-
-
-def peak_memory_gb(config: ModelConfig, batch: int, seed: int) -> float:
+def _training_memory_gb(config: ModelConfig, documents: Sequence[Document], seed: int) -> float:
     """Peak memory of a fresh process that trains on one batch."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:
-        return pool.submit(_train_and_measure, config, batch, seed).result()
+        threads = torch.get_num_threads()
+        return pool.submit(_train_and_measure, config, documents, seed, threads).result()
 
 
-def _train_and_measure(config: ModelConfig, batch: int, seed: int) -> float:
-    model = DynamicTextModel(config, torch.Generator().manual_seed(seed))
-    model.freeze_encoder()
-    train_on(model, Step(model), make_batch(config, batch, seed))
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
-
-
-def _per_token(model: DynamicTextModel, step: Step, documents: Sequence[Document]) -> float:
-    tokens = sum(len(sentence) - 1 for document in documents for sentence in document)
-    return seconds(lambda: train_on(model, step, documents)) / tokens
+def _train_and_measure(
+    config: ModelConfig, documents: Sequence[Document], seed: int, threads: int
+) -> float:
+    torch.set_num_threads(threads)
+    trainer(make_model(config, seed))(documents)
+    return peak_memory_gb()

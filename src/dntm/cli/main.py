@@ -18,6 +18,7 @@ COMMANDS = {
     "train": ("dntm.cli.train", "train a language model on a dataset"),
     "evaluate": ("dntm.cli.evaluate", "perplexities of a trained model, and a record a token"),
     "benchmark data": ("dntm.cli.benchmark_data", "how fast text is read on this machine"),
+    "benchmark train": ("dntm.cli.benchmark_train", "how fast the model trains on this machine"),
 }
 
 

@@ -9,12 +9,14 @@ It reads the words on both sides of a mention, never the mention itself:
 Each direction stops at the last mention it has to reach.
 """
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from dntm.layout.ragged import lay_out_ragged
 from dntm.model.lstm import LSTM
-from dntm.model.ragged_lstm import ragged_layout
+from dntm.model.ragged_lstm import Weights, ragged_lstm
 
 
 class ContextEncoder(nn.Module):
@@ -34,6 +36,19 @@ class ContextEncoder(nn.Module):
         nn.init.kaiming_uniform_(self.W_hd, nonlinearity="relu", generator=generator)
         nn.init.zeros_(self.b_d)
 
+    def ready(self) -> tuple[Weights, Weights]:
+        """The weights of both directions as they are now, for any number of runs."""
+        return self.forward_lstm.ready(), self.backward_lstm.ready()
+
+    def contexts(
+        self,
+        h_forward: Float[Tensor, "mentions encoder_dim"],
+        h_backward: Float[Tensor, "mentions encoder_dim"],
+    ) -> Float[Tensor, "mentions context_dim"]:
+        """Eq. 6, from the h before and after each mention."""
+        around = torch.cat((h_forward, h_backward), 1)
+        return torch.relu(torch.addmm(self.b_d, around, self.W_hd.t()))
+
     def forward(
         self,
         words: Float[Tensor, "sentences time embedding_dim"],
@@ -46,28 +61,22 @@ class ContextEncoder(nn.Module):
         <bos> and <eos> surround every sentence, so t - 1 and t + 1 always exist. Every sentence
         has a mention.
         """
-        flat = words.flatten(0, 1)
-        first = torch.arange(len(lengths), device=words.device) * words.shape[1]
-        left = _reach(position, sentence, len(lengths))
-        forward = ragged_layout(left)
-        h_forward = self.forward_lstm.ragged(
-            flat.index_select(0, first[forward.sequence] + forward.time), forward
-        )
-        from_end = lengths[sentence] - 1 - position
-        last = first + lengths - 1
-        backward = ragged_layout(_reach(from_end, sentence, len(lengths)))
-        h_backward = self.backward_lstm.ragged(
-            flat.index_select(0, last[backward.sequence] - backward.time), backward
-        )
-        around = (
-            h_forward.index_select(0, forward.place(sentence, position - 1)),
-            h_backward.index_select(0, backward.place(sentence, from_end - 1)),
-        )
-        return torch.relu(torch.addmm(self.b_d, torch.cat(around, 1), self.W_hd.t()))
-
-
-def _reach(
-    steps: Int[Tensor, " mentions"], sentence: Int[Tensor, " mentions"], sentences: int
-) -> Int[Tensor, " sentences"]:
-    """How many words of each sentence one direction reads: up to its furthest mention."""
-    return steps.new_zeros(sentences).scatter_reduce_(0, sentence, steps, "amax")
+        flat, which = words.flatten(0, 1), sentence.cpu().numpy()
+        first = np.arange(len(lengths)) * words.shape[1]
+        last = first + lengths.cpu().numpy() - 1
+        from_start = position.cpu().numpy()
+        from_end = (last - first)[which] - from_start
+        around = []
+        for weights, begin, sign, steps in zip(
+            self.ready(), (first, last), (1, -1), (from_start, from_end), strict=True
+        ):
+            reach = np.zeros(len(lengths), dtype=np.int64)
+            np.maximum.at(reach, which, steps)
+            ragged = lay_out_ragged(reach)
+            places = torch.from_numpy(begin[ragged.sequence] + sign * ragged.time)
+            read = flat.index_select(0, places.to(flat.device))
+            h = ragged_lstm(read, weights, ragged.widths).h
+            around.append(
+                h.index_select(0, torch.from_numpy(ragged.place(which, steps - 1)).to(h.device))
+            )
+        return self.contexts(*around)

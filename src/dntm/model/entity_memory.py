@@ -3,21 +3,25 @@
     d'_{e,i} = ContextEncoder(e, i)
     d_{e,i}  = merge(d'_{e,i}, d_{e,i-1}),   d_{e,i} = d_{e,i-1} if e is not in sentence i
 
-The table begins with the states from before the stretch. Level by level the contexts are encoded,
-with the embeddings from before their sentence, and merged; each merge adds its results as rows.
+The table begins with the states from before the stretch. What depends on these alone is read ahead;
+then level by level the contexts are encoded, with the embeddings from before their sentence, and
+merged; each merge adds its results as rows. Both layers read the finished table.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from dntm.layout.encoding import Rest
 from dntm.model.context_encoder import ContextEncoder
+from dntm.model.deferred import Deferred
 from dntm.model.dynamic_embedding import DynamicEmbedding
 from dntm.model.merging import MergingFunction
-from dntm.schedule import Level
+from dntm.model.ragged_lstm import State, ragged_lstm
+from dntm.schedule import Stretch
 
 
 def indices(array: Int[np.ndarray, "..."], like: Float[Tensor, "..."]) -> Int[Tensor, "..."]:
@@ -27,42 +31,105 @@ def indices(array: Int[np.ndarray, "..."], like: Float[Tensor, "..."]) -> Int[Te
 
 def add_dynamic_terms(
     words: Float[Tensor, "places embedding_dim"],
-    x: DynamicEmbedding,
-    d: Float[Tensor, "states context_dim"],
+    W_dx: Deferred | None,
+    table: Float[Tensor, "states state_dim"],
     places: Int[np.ndarray, " entity_places"],
     rows: Int[np.ndarray, " entity_places"],
 ) -> Float[Tensor, "places embedding_dim"]:
     """Static embeddings made dynamic at the places that hold an entity (Eq. 9)."""
-    if x.W_d is None or not len(places):
+    if W_dx is None or not len(places):
         return words
-    term = x.term(d.index_select(0, indices(rows, d)))
-    return words.index_add(0, indices(places, words), term)
+    d = table.index_select(0, indices(rows, table))[:, : W_dx.W.shape[1]]
+    return words.index_add(0, indices(places, words), W_dx(d))
+
+
+def encoder_tokens(stretch: Stretch) -> list[Int[np.ndarray, " places"]]:
+    """The rows the encoder reads, call by call."""
+    rests = [rest.run for level in stretch.levels for rest in level.rests]
+    return [run.tokens for run in (*stretch.ahead, *rests)]
 
 
 def state_table(
-    levels: Sequence[Level],
+    stretch: Stretch,
     words: Sequence[Float[Tensor, "_ embedding_dim"]],
     table: Float[Tensor, "old_states state_dim"],
     *,
-    x: DynamicEmbedding,
+    W_dx: Deferred | None,
     encoder: ContextEncoder,
     merging: MergingFunction,
     drop: Callable[[Float[Tensor, "..."]], Float[Tensor, "..."]],
 ) -> Float[Tensor, "states state_dim"]:
-    """Let the table grow by every context of the levels, whose static embeddings are `words`."""
-    for level, static in zip(levels, words, strict=True):
-        d = table[:, : merging.context_dim]
-        read = add_dynamic_terms(static, x, d, level.entity_places, level.entity_rows)
-        contexts = drop(
-            encoder(
-                read.view(*level.tokens.shape, -1),
-                indices(level.lengths, read),
-                indices(level.sentence, read),
-                indices(level.position, read),
-            )
-        )
+    """Let the table grow by every context; `words` are the embeddings of `encoder_tokens`."""
+    if not stretch.levels:
+        return table
+    both, merger = encoder.ready(), merging.ready()
+    static = iter(words)
+    begun = []
+    for direction, (run, weights) in enumerate(zip(stretch.ahead, both, strict=True)):
+        read = add_dynamic_terms(next(static), W_dx, table, run.entity_places, run.entity_rows)
+        rests = [level.rests[direction] for level in stretch.levels]
+        begun.append(_begun(ragged_lstm(read, weights, run.widths), rests))
+    for level, *begins in zip(stretch.levels, *begun, strict=True):
+        around = []
+        for rest, weights, (beside, before) in zip(level.rests, both, begins, strict=True):
+            run = rest.run
+            read = add_dynamic_terms(next(static), W_dx, table, run.entity_places, run.entity_rows)
+            h = beside
+            if len(read):
+                h = torch.cat((beside, ragged_lstm(read, weights, run.widths, before).h))
+            around.append(h.index_select(0, indices(rest.beside, h)))
+        inputs = merger.inputs(drop(encoder.contexts(*around)))
         for merge in level.merges:
-            context = contexts.index_select(0, indices(merge.contexts, contexts))
+            merged = inputs.index_select(0, indices(merge.contexts, inputs))
             state = table.index_select(0, indices(merge.previous, table))
-            table = torch.cat((table, merging(context, state)))
+            table = torch.cat((table, merger.merge(merged, state)))
     return table
+
+
+def _begun(
+    ahead: State, rests: Sequence[Rest]
+) -> Iterator[tuple[Float[Tensor, "ahead encoder_dim"], State]]:
+    """What each level needs of one direction's beginnings: h beside mentions, and where to go on.
+
+    All levels together, so that the gradient is one table as large as all beginnings.
+    """
+
+    def select(
+        values: Float[Tensor, "places encoder_dim"], wanted: Sequence[Int[np.ndarray, " _"]]
+    ) -> tuple[Float[Tensor, "_ encoder_dim"], ...]:
+        found = values.index_select(0, indices(np.concatenate(wanted), values))
+        return torch.split(found, [len(places) for places in wanted])
+
+    begins = [rest.begins for rest in rests]
+    h = select(ahead.h, [rest.ahead for rest in rests] + begins)
+    c = select(ahead.c, begins)
+    states = map(State, h[len(rests) :], c)
+    return zip(h[: len(rests)], states, strict=True)
+
+
+def dynamic_logits(
+    stretch: Stretch,
+    h: Float[Tensor, "positions hidden_dim"],
+    d: Float[Tensor, "states context_dim"],
+    y: DynamicEmbedding,
+    positions: Int[np.ndarray, " positions"],
+) -> Float[Tensor, "positions entities"] | None:
+    """Give h . (W_dy d_e) for every entity: per document one product with all its states."""
+    if y.W_d is None:
+        return None
+    sentence = stretch.layout.sentence[positions]
+    counts = np.bincount(stretch.layout.document[sentence], minlength=len(stretch.states))
+    owned = indices(np.concatenate(stretch.states), d)
+    terms = y.term(d.index_select(0, owned))
+    known = indices(stretch.known[sentence], h)
+    return torch.cat(
+        [
+            (hidden @ term.t()).gather(1, state)
+            for hidden, term, state in zip(
+                torch.split(h, counts.tolist()),
+                torch.split(terms, [len(states) for states in stretch.states]),
+                torch.split(known, counts.tolist()),
+                strict=True,
+            )
+        ]
+    )

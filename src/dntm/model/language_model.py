@@ -19,8 +19,15 @@ from torch import Tensor, nn
 
 from dntm.model.config import ModelConfig
 from dntm.model.context_encoder import ContextEncoder
+from dntm.model.deferred import Deferred
 from dntm.model.dynamic_embedding import DynamicEmbedding
-from dntm.model.entity_memory import add_dynamic_terms, indices, state_table
+from dntm.model.entity_memory import (
+    add_dynamic_terms,
+    dynamic_logits,
+    encoder_tokens,
+    indices,
+    state_table,
+)
 from dntm.model.lstm import LSTM
 from dntm.model.merging import merging_function
 from dntm.model.output_layer import OutputLayer
@@ -78,7 +85,7 @@ class DynamicTextModel(nn.Module):
         h, d, after = self._read(stretch, state, generator)
         h = self._at(stretch, h, stretch.layout.predicting)
         h = self._drop(h, self.config.dropout_hidden, generator)
-        dynamic = self._dynamic_logits(stretch, h, d, stretch.layout.predicting)
+        dynamic = dynamic_logits(stretch, h, d, self.output.y, stretch.layout.predicting)
         nats = self.output.loss(h, dynamic, indices(stretch.layout.targets, h))
         return nats, len(stretch.layout.targets), after
 
@@ -89,7 +96,7 @@ class DynamicTextModel(nn.Module):
         """Log-probabilities of each document's predicted tokens, and the state after them."""
         h, d, after = self._read(stretch, state)
         h = self._at(stretch, h, stretch.layout.predicting)
-        dynamic = self._dynamic_logits(stretch, h, d, stretch.layout.predicting)
+        dynamic = dynamic_logits(stretch, h, d, self.output.y, stretch.layout.predicting)
         scores = self.output.score(h, dynamic, indices(stretch.layout.targets, h)).cpu().numpy()
         return np.split(scores, np.cumsum(stretch.layout.predicted)[:-1]), after
 
@@ -110,7 +117,7 @@ class DynamicTextModel(nn.Module):
             raise ValueError(f"positions {positions}, expected rising ones below {tokens}")
         h, d, after = self._read(stretch, state)
         h = self._at(stretch, h, chosen)
-        dynamic = self._dynamic_logits(stretch, h, d, chosen)
+        dynamic = dynamic_logits(stretch, h, d, self.output.y, chosen)
         return h, self.output.log_distribution(h, dynamic), after
 
     def input_embedding(
@@ -158,23 +165,23 @@ class DynamicTextModel(nn.Module):
         """The h at every place of the layout, every d of the table, and the state afterwards."""
         config, layout = self.config, stretch.layout
         # One look-up for everybody: its gradient is a table as large as all embeddings.
-        parts = [layout.tokens, *(level.tokens.ravel() for level in stretch.levels)]
+        parts = [layout.tokens, *encoder_tokens(stretch)]
         tokens = indices(np.concatenate(parts), state.h)
         looked_up = nn.functional.embedding(tokens, self.x.weight)
         words, *encoded = torch.split(looked_up, [len(part) for part in parts])
         table = state.memory.flatten(0, 1)
+        W_dx = None if self.x.W_d is None else Deferred(self.x.W_d)
         if self.encoder is not None and self.merging is not None:
             table = state_table(
-                stretch.levels,
+                stretch,
                 encoded,
                 table,
-                x=self.x,
+                W_dx=W_dx,
                 encoder=self.encoder,
                 merging=self.merging,
                 drop=lambda d: self._drop(d, config.dropout_context, generator),
             )
-        d = table[:, : config.context_dim]
-        x = add_dynamic_terms(words, self.x, d, stretch.entity_places, stretch.entity_rows)
+        x = add_dynamic_terms(words, W_dx, table, stretch.entity_places, stretch.entity_rows)
         x = self._drop(x, config.dropout_embedding, generator)
         order = indices(layout.order, x)
         h, c = state.h.index_select(0, order), state.c.index_select(0, order)
@@ -182,34 +189,7 @@ class DynamicTextModel(nn.Module):
         h, c = state.h.index_copy(0, order, h), state.c.index_copy(0, order, c)
         memory = table.index_select(0, indices(stretch.memory.ravel(), table))
         after = ReadingState(h, c, memory.view_as(state.memory))
-        return outputs, d, after
-
-    def _dynamic_logits(
-        self,
-        stretch: Stretch,
-        h: Float[Tensor, "positions hidden_dim"],
-        d: Float[Tensor, "states context_dim"],
-        positions: Int[np.ndarray, " positions"],
-    ) -> Float[Tensor, "positions entities"] | None:
-        """Give h . (W_dy d_e) for every entity: per document one product with all its states."""
-        if self.output.y.W_d is None:
-            return None
-        sentence = stretch.layout.sentence[positions]
-        counts = np.bincount(stretch.layout.document[sentence], minlength=len(stretch.states))
-        owned = indices(np.concatenate(stretch.states), d)
-        terms = self.output.y.term(d.index_select(0, owned))
-        known = indices(stretch.known[sentence], h)
-        return torch.cat(
-            [
-                (hidden @ term.t()).gather(1, state)
-                for hidden, term, state in zip(
-                    torch.split(h, counts.tolist()),
-                    torch.split(terms, [len(states) for states in stretch.states]),
-                    torch.split(known, counts.tolist()),
-                    strict=True,
-                )
-            ]
-        )
+        return outputs, table[:, : config.context_dim], after
 
 
 def parameter_count(config: ModelConfig, *, finetuned: bool = False) -> int:

@@ -5,7 +5,8 @@
     h_t        = o * tanh(c_t)
 
 `carry` takes few long sequences with a state from before, cut into segments of constant width: on
-a CPU each is one call of oneDNN. `ragged` takes many short sequences that start from zero. There is
+a CPU each is one call of oneDNN. `ready` gives the weights to `ragged_lstm`, for many
+short sequences. There is
 one bias vector; PyTorch's own layers keep two of which only the sum matters.
 """
 
@@ -15,8 +16,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from dntm.layout import Segment
-from dntm.model.ragged_lstm import RaggedLayout, ragged_lstm
+from dntm.layout.segments import Segment
+from dntm.model.packed import packed
+from dntm.model.ragged_lstm import Weights
 
 
 class LSTM(nn.Module):
@@ -79,8 +81,8 @@ class LSTM(nn.Module):
         )
         return states, h.squeeze(0), c.squeeze(0)
 
-    def ragged(
-        self, x: Float[Tensor, "places input_dim"], layout: RaggedLayout
-    ) -> Float[Tensor, "places hidden_dim"]:
-        """The h of every place of the layout."""
-        return ragged_lstm(x, self.W_ih, self.W_hh, self.b, layout)
+    def ready(self) -> Weights:
+        """The weights as they are now, for the runs of one stretch."""
+        return Weights(
+            self.W_ih, self.W_hh, self.b, step=packed(self.W_hh), step_back=packed(self.W_hh.t())
+        )

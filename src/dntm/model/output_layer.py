@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from dntm.model.dynamic_embedding import DynamicEmbedding
 from dntm.schedule import FIRST
 
-CHUNK = 256
+CHUNK = 384
 """Tokens whose logits are made at once."""
 
 

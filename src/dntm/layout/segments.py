@@ -1,4 +1,4 @@
-"""Layout: how the tokens of a batch lie before the language model's LSTM (Eq. 2).
+"""Segments: how the tokens of a batch lie before the language model's LSTM (Eq. 2).
 
 The LSTM's state is carried through each document, so a batch runs time step by time step, the
 longest document first. Where a document ends the batch gets narrower: the tokens are cut into
