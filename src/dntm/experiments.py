@@ -42,14 +42,14 @@ RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
             dropout_context=0.1,
         ),
         Recipe(
-            learning_rate=4e-3,
-            batch=4,
-            epochs=3,
+            learning_rate=3e-3,
+            batch=2,
+            epochs=5,
             validations=1,
             weight_decay=0.05,
             schedule="cosine",
             warmup=0.05,
-            average=0.99,
+            average=0.995,
         ),
     ),
 }
