@@ -32,17 +32,17 @@ class Command:
         """Print the table and write the records."""
         if not self.runs:
             raise ValueError("no run given, expected at least one run folder")
-        table, written = {}, []
+        table, ideal_row, written = {}, {}, []
         for run in self.runs:
             dataset = Dataset.open(self.dataset or _trained_on(run))
             records = _score(run, dataset, self.split)
             table[str(run)] = as_plain(score_groups(records))
             if ideal := ideal_records(dataset, self.split):
-                table["ideal reader"] = as_plain(score_groups(ideal))
+                ideal_row["ideal reader"] = as_plain(score_groups(ideal))
             if self.records:
                 records.write(run / f"records-{self.split}.csv")
                 written.append(run / f"records-{self.split}.csv")
-        print_groups(f"perplexity on {self.split}", table)
+        print_groups(f"perplexity on {self.split}", table | ideal_row)
         for path in written:
             print(f"records: {path}")
 
