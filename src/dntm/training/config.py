@@ -62,12 +62,14 @@ def merged(config: T, values: dict[str, Any], source: str, prefix: str = "") -> 
                 f"{source}: unknown setting {prefix + name!r}, expected one of {', '.join(known)}"
             )
         old: Any = getattr(config, name)
-        if isinstance(old, (ModelConfig, Recipe)):
+        if dataclasses.is_dataclass(old) and not isinstance(old, type):
             if not isinstance(value, dict):
                 raise ValueError(f"{source}: {prefix + name} is {value!r}, expected settings")
             changes[name] = merged(old, value, source, f"{prefix}{name}.")
         elif known[name].type in (Path, Path | None) and value is not None:
             changes[name] = Path(value)
+        elif known[name].type == tuple[Path, ...] and isinstance(value, list):
+            changes[name] = tuple(Path(path) for path in value)
         else:
             changes[name] = _typed(value, old, f"{source}: {prefix + name}")
     return dataclasses.replace(config, **changes)
