@@ -18,7 +18,13 @@ COMMANDS = {
     "pretrain": ("dntm.cli.pretrain", "learn embeddings and context encoder from a large text"),
     "train": ("dntm.cli.train", "train a language model on a dataset"),
     "evaluate": ("dntm.cli.evaluate", "perplexities of a trained model, and a record a token"),
+    "evaluate-encoder": (
+        "dntm.cli.evaluate_encoder",
+        "how well a pretrained encoder recovers hidden words",
+    ),
+    "neighbours": ("dntm.cli.neighbours", "the words that fit a gap in a sentence"),
     "benchmark data": ("dntm.cli.benchmark_data", "how fast text is read on this machine"),
+    "benchmark pretrain": ("dntm.cli.benchmark_pretrain", "how fast pretraining runs here"),
     "benchmark train": ("dntm.cli.benchmark_train", "how fast the model trains on this machine"),
 }
 
