@@ -23,9 +23,11 @@ COMMANDS = {
         "how well a pretrained encoder recovers hidden words",
     ),
     "neighbours": ("dntm.cli.neighbours", "the words that fit a gap in a sentence"),
+    "cloze": ("dntm.cli.cloze", "which entity stood in the gap: the cloze test of Table 4"),
     "benchmark data": ("dntm.cli.benchmark_data", "how fast text is read on this machine"),
     "benchmark pretrain": ("dntm.cli.benchmark_pretrain", "how fast pretraining runs here"),
     "benchmark train": ("dntm.cli.benchmark_train", "how fast the model trains on this machine"),
+    "benchmark cloze": ("dntm.cli.benchmark_cloze", "how fast the cloze test runs on this machine"),
 }
 
 
