@@ -17,6 +17,10 @@ COMMANDS = {
     "data show": ("dntm.cli.data_show", "an anonymised document in colour"),
     "train": ("dntm.cli.train", "train a language model on a dataset"),
     "evaluate": ("dntm.cli.evaluate", "perplexities of a trained model, and a record a token"),
+    "read": ("dntm.cli.read", "a text: what its entities come to mean, and surprisals"),
+    "score": ("dntm.cli.score", "the surprisal of every word of many texts, a row each"),
+    "continue": ("dntm.cli.continue_text", "sample how a text goes on"),
+    "fill": ("dntm.cli.fill", "which words and entities fit a gap"),
     "benchmark data": ("dntm.cli.benchmark_data", "how fast text is read on this machine"),
     "benchmark train": ("dntm.cli.benchmark_train", "how fast the model trains on this machine"),
 }
