@@ -17,8 +17,10 @@ COMMANDS = {
     "data show": ("dntm.cli.data_show", "an anonymised document in colour"),
     "train": ("dntm.cli.train", "train a language model on a dataset"),
     "evaluate": ("dntm.cli.evaluate", "perplexities of a trained model, and a record a token"),
+    "serve": ("dntm.cli.serve", "a local page on which texts are read"),
     "benchmark data": ("dntm.cli.benchmark_data", "how fast text is read on this machine"),
     "benchmark train": ("dntm.cli.benchmark_train", "how fast the model trains on this machine"),
+    "benchmark serve": ("dntm.cli.benchmark_serve", "the page with many readers at once"),
 }
 
 

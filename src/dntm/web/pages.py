@@ -17,7 +17,7 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_MODULES = ("dom", "shade", "trail", "map", "predictions", "text", "export", "stream", "app")
+_MODULES = ("dom", "shade", "trail", "map", "predictions", "text", "stream", "export", "app")
 """In an order in which each comes after what it imports."""
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)

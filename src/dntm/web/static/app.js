@@ -9,14 +9,17 @@ import { ask, events } from "./stream.js";
 import { arrows, editorRow, find, mark, paint, rove, sentenceRow } from "./text.js";
 import { mentioned, showChips, showTrail } from "./trail.js";
 
+const HINT = "Choose a word of the text to see what each model expected in its place.";
 const given = embedded(); // the reading of an exported page; none on the served one
 let state = empty();
+let before = state; // the reading that the one under way takes over from
 let running = null; // the AbortController of the reading under way
 let asked = 0; // counts questions for predictions: only the last answer is shown
 let about = null;
+let painting = false;
 
 function empty() {
-  return { sentences: [], names: {}, maps: {}, notes: [], unit: "bits", total: 0, at: 0, entity: 0, place: null };
+  return { id: "", sentences: [], raw: [], names: {}, maps: {}, notes: [], unit: "bits", total: 0, at: 0, entity: 0, place: null };
 }
 
 // --- what is shown ---------------------------------------------------------------------------
@@ -63,6 +66,16 @@ function showAll() {
   showTotals();
 }
 
+// While sentences stream in, the page is painted once a frame.
+function showSoon() {
+  if (painting) return;
+  painting = true;
+  requestAnimationFrame(() => {
+    painting = false;
+    showAll();
+  });
+}
+
 function say(message) {
   byId("status").textContent = message;
 }
@@ -74,45 +87,41 @@ function complain(message) {
 // --- reading ---------------------------------------------------------------------------------
 
 function begin(event) {
-  const kept = state.sentences.slice(0, event.kept);
-  const goesOn = kept.length > 0;
-  const next = { ...empty(), names: event.names, notes: event.notes, unit: event.unit, total: event.sentences.length };
-  next.raw = event.sentences;
-  next.sentences = kept;
-  next.at = kept.length;
-  next.entity = goesOn && event.names[state.entity] ? state.entity : 0;
-  state = next;
+  const { id, names, notes, unit, sentences } = event;
+  before = state;
+  state = { ...empty(), id, names, notes, unit, raw: sentences, total: sentences.length };
+  if (names[before.entity] === before.names[before.entity]) state.entity = before.entity;
   byId("result").hidden = false;
+  byId("expected").replaceChildren(element("p", { class: "note" }, HINT));
   showText();
-  showAll();
 }
 
-function add(event) {
-  const s = event.index;
+function add({ index: s, tokens, entities }) {
   const raw = state.raw[s];
   const starts = s > 0 && raw.paragraph !== state.raw[s - 1].paragraph;
-  const sentence = { text: raw.text, paragraph: raw.paragraph, starts, key: event.key, tokens: event.tokens, entities: event.entities };
+  const sentence = { text: raw.text, starts, tokens, entities };
   const follows = state.at === state.sentences.length;
   state.sentences.push(sentence);
   byId("text").append(sentenceRow(sentence, s, state.unit, !given));
   if (s === 0) rove(byId("text"), find(byId("text"), 0, 0));
   if (follows) state.at = state.sentences.length;
   byId("progress").value = state.sentences.length / state.total;
-  showAll();
+  showSoon();
 }
 
 function handle(event) {
   if (event.kind === "start") begin(event);
   if (event.kind === "sentence") add(event);
+  if (event.kind === "kept") add({ ...before.sentences[event.index], index: event.index });
   if (event.kind === "map") state.maps[event.entity] = event.spaces;
   if (event.kind === "error") complain(event.message);
   if (event.kind === "end") {
     say(`Read ${event.computed} of ${state.total} sentences in ${event.seconds.toFixed(1)} s.`);
-    showMeaning();
+    showSoon();
   }
 }
 
-async function read(text, known = []) {
+async function read(text) {
   running?.abort();
   const mine = new AbortController();
   running = mine;
@@ -120,7 +129,8 @@ async function read(text, known = []) {
   say("Reading …");
   busy(true);
   try {
-    const body = { text, entities: byId("entities").value, known };
+    const have = state.sentences.length;
+    const body = { text, entities: byId("entities").value, reading: state.id, have };
     for await (const event of events(body, mine.signal)) {
       if (running !== mine) return;
       handle(event);
@@ -165,7 +175,8 @@ async function choose(s, p) {
   if (given) return;
   const mine = ++asked;
   try {
-    const question = { text: whole(state.raw), entities: byId("entities").value, sentence: s, position: p };
+    const place = { sentence: s, position: p };
+    const question = { text: whole(state.raw), entities: byId("entities").value, reading: state.id, ...place };
     const found = await (await ask("/api/predict", question)).json();
     if (mine === asked) showPredictions(byId("expected"), state, state.place, found, state.unit);
   } catch (error) {
@@ -186,7 +197,7 @@ function edit(s) {
     const edited = whole(sentences.filter((one) => one.text.trim()));
     byId("input").value = edited;
     byId("text").focus();
-    read(edited, state.sentences.slice(0, s).map((sentence) => sentence.key));
+    read(edited);
   };
   const editor = editorRow(state.sentences[s], s, done, cancel);
   row.replaceWith(editor);
@@ -283,7 +294,6 @@ async function start() {
   byId("model").textContent = `${about.model}; beside it ${about.static}`;
   byId("example").append(...about.examples.map(({ title }, i) => element("option", { value: i }, title)));
   byId("entities").append(...about.entities.map(({ value, title }) => element("option", { value }, title)));
-  byId("input").maxLength = about.characters;
 }
 
 start();

@@ -9,9 +9,18 @@ const EDGE = 34;
 const LETTER = 6.6;
 const LINE = 14;
 
-function scale(points) {
-  const xs = points.map((point) => point.x);
-  const ys = points.map((point) => point.y);
+function points(map) {
+  if (!map?.path.length) return null;
+  return {
+    path: map.path.map(([s, x, y]) => ({ s, x, y })),
+    words: map.words.map(([word, x, y]) => ({ word, x, y })),
+    kept: map.kept,
+  };
+}
+
+function scale(all) {
+  const xs = all.map((point) => point.x);
+  const ys = all.map((point) => point.y);
   const middle = [(Math.max(...xs) + Math.min(...xs)) / 2, (Math.max(...ys) + Math.min(...ys)) / 2];
   const span = [Math.max(...xs) - Math.min(...xs), Math.max(...ys) - Math.min(...ys)];
   const unit = Math.min((WIDTH - 2.6 * EDGE) / (span[0] || 1), (HEIGHT - 2 * EDGE) / (span[1] || 1));
@@ -62,8 +71,8 @@ function stop(point, state) {
 }
 
 export function showMap(view, state, space) {
-  const map = state.maps[state.entity]?.[space];
-  if (!map || !map.path.length) {
+  const map = points(state.maps[state.entity]?.[space]);
+  if (!map) {
     view.replaceChildren();
     return;
   }

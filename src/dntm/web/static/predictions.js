@@ -39,7 +39,7 @@ function column(title, candidates, token, state) {
   );
 }
 
-function before(sentence, position) {
+function lead(sentence, position) {
   const words = sentence.tokens.slice(0, position);
   return words.map((token, p) => (token.space && p > 0 ? ` ${token.word}` : token.word)).join("");
 }
@@ -48,13 +48,13 @@ export function showPredictions(view, state, place, found, unit) {
   const sentence = state.sentences[place.sentence];
   const token = sentence.tokens[place.position];
   const word = token.end ? "the end" : `“${token.word}”`;
-  const lead = before(sentence, place.position).slice(-60);
+  const beginning = lead(sentence, place.position).slice(-60);
   view.replaceChildren(
     element(
       "p",
       { class: "place" },
       element("span", { class: "note" }, `Sentence ${place.sentence + 1} `),
-      lead ? `… ${lead} ` : "at its beginning ",
+      beginning ? `… ${beginning} ` : "at its beginning ",
       element("b", {}, "▁"),
     ),
     element(
