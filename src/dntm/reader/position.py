@@ -4,7 +4,7 @@ A position is a value: nothing ever changes it, so a text can be read on from it
 times, and an edited text from the last position before the edit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dntm.model.reading_state import ReadingState
@@ -23,7 +23,7 @@ class ReadingPosition:
     """How often each entity has occurred."""
     names: Mapping[int, str]
     """What each entity of the text is called, also those still to come."""
-    surfaces: Mapping[Sequence[str], int]
+    surfaces: Mapping[tuple[str, ...], int]
     """Capitalised words that always mention the same entity."""
     digest: bytes
     """Tells one history from another: of all that was read, and in which unit."""
