@@ -10,28 +10,31 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def places(found: object, path: int) -> np.ndarray:
-    rows = [*found.path, *found.words]  # type: ignore[attr-defined]
-    return np.array([row[1:] for row in rows])
+def test_the_plane_is_that_of_the_paths_movement() -> None:
+    path = unit(GENERATOR.normal(size=(3, 7)))
+    words = {"a": path[0], "b": path[2]}
 
+    found = meaning_map([0, 2, 5], path, [["a"], ["a"], ["b"]], lambda w: np.stack([words[i] for i in w]))
 
-def test_the_plane_is_that_of_the_singular_value_decomposition() -> None:
-    path = GENERATOR.normal(size=(3, 7))
-    words = dict(zip("abcd", GENERATOR.normal(size=(4, 7)), strict=True))
-
-    found = meaning_map(
-        [0, 2, 5], path, [["a", "b"], ["b", "c"], ["d", "a"]], lambda w: np.stack([words[i] for i in w])
-    )
-
-    order = [word for word, _, _ in found.words]
-    points = unit(np.concatenate([path, [words[word] for word in order]]))
-    centred = points - points.mean(axis=0)
-    _, singular, axes = np.linalg.svd(centred, full_matrices=False)
-    np.testing.assert_allclose(
-        np.abs(places(found, 3)), np.abs(centred @ axes[:2].T), atol=1e-4
-    )
-    assert found.kept == pytest.approx((singular[:2] ** 2).sum() / (singular**2).sum())
+    shown = np.array([row[1:] for row in found.path])
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        distance = np.linalg.norm(path[one] - path[other])
+        assert np.linalg.norm(shown[one] - shown[other]) == pytest.approx(distance, abs=1e-3)
+    assert found.kept == pytest.approx(1.0)
+    assert {word: (x, y) for word, x, y in found.words} == {
+        "a": found.path[0][1:],
+        "b": found.path[2][1:],
+    }
     assert [s for s, _, _ in found.path] == [0, 2, 5]
+
+
+def test_the_share_of_the_movement_is_what_singular_values_say() -> None:
+    path = GENERATOR.normal(size=(6, 5))
+
+    found = meaning_map(list(range(6)), path, [[]] * 6, lambda _: np.zeros((0, 5)))
+
+    singular = np.linalg.svd(unit(path) - unit(path).mean(axis=0), compute_uv=False)
+    assert found.kept == pytest.approx((singular[:2] ** 2).sum() / (singular**2).sum())
 
 
 def test_the_nearest_words_of_the_latest_mention_come_first_and_none_twice() -> None:

@@ -10,6 +10,7 @@
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -19,6 +20,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from dntm.model.config import ModelConfig
 from dntm.reader.reader import Reader
 from dntm.web.events import line
 from dntm.web.guard import Guard
@@ -96,12 +98,19 @@ class _ReadingResponse(StreamingResponse):
 
 def _about(reader: Reader, limits: Limits) -> dict[str, Any]:
     return {
-        "model": reader.name,
-        "static": reader.static_name,
+        "model": _called(reader.models.dynamic.config),
+        "static": Path(reader.models.static_is).name,
         "characters": limits.characters,
         "entities": [{"value": value, "title": title} for value, (title, _) in ENTITIES.items()],
         "examples": [asdict(example) for example in examples()],
     }
+
+
+def _called(config: ModelConfig) -> str:
+    return (
+        f"Model with dynamic {'input and output' if config.variant == 'both' else config.variant}, "
+        f"{config.merging} merging, {config.vocabulary:,} words"
+    )
 
 
 def _file(file: File) -> Response:

@@ -9,18 +9,17 @@
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from dntm.reader.reader import Reader
+from dntm.reader.prepared import PreparedText
 from dntm.reader.reading import EntityReading, SentenceReading
 from dntm.web.meaning_map import meaning_map
 from dntm.web.surface import RawSentence, spaces
+from dntm.web.word_vectors import WordVectors
 
-NEAREST = 5
-"""Nearest words of each mention that a map shows."""
+NEAREST = 3
+"""How many of the nearest words, and of those that came nearer, a map shows for each mention."""
 
 
 def line(event: dict[str, Any]) -> bytes:
@@ -29,16 +28,15 @@ def line(event: dict[str, Any]) -> bytes:
 
 
 def start_event(
-    name: str, sentences: Sequence[RawSentence], first: SentenceReading
+    name: str, sentences: Sequence[RawSentence], prepared: PreparedText
 ) -> dict[str, Any]:
-    """What is known when the first sentence has been read."""
-    assert first.position is not None
+    """What is known before the first sentence is read."""
     return {
         "kind": "start",
         "id": name,
         "unit": "bits",
-        "names": {str(number): name for number, name in first.position.names.items()},
-        "notes": list(first.position.notes),
+        "names": {str(number): called for number, called in prepared.names().items()},
+        "notes": list(prepared.notes),
         "sentences": [{"text": s.text, "paragraph": s.paragraph} for s in sentences],
     }
 
@@ -55,31 +53,34 @@ def sentence_event(sentence: SentenceReading, raw: Sequence[RawSentence]) -> dic
     return {"kind": "sentence", **plain}
 
 
-def map_events(reader: Reader, sentences: Sequence[SentenceReading]) -> list[dict[str, Any]]:
-    """A map for each entity."""
+def map_events(
+    vectors: Mapping[str, WordVectors], sentences: Sequence[SentenceReading]
+) -> list[dict[str, Any]]:
+    """A map for each entity in each space."""
     trails: dict[int, list[tuple[int, EntityReading]]] = {}
     for sentence in sentences:
         for entity in sentence.entities:
             trails.setdefault(entity.entity, []).append((sentence.index, entity))
     return [
-        {"kind": "map", "entity": number, "spaces": _maps(reader, trail)}
+        {
+            "kind": "map",
+            "entity": number,
+            "spaces": {name: _map(name, space, trail) for name, space in vectors.items()},
+        }
         for number, trail in trails.items()
     ]
 
 
-def _maps(reader: Reader, trail: Sequence[tuple[int, EntityReading]]) -> dict[str, Any]:
-    indices = [index for index, _ in trail]
-    vectors = [reader.entity_vectors(e.entity, e.representation) for _, e in trail]
-    spaces = (
-        ("input", [e.input_words for _, e in trail], reader.input_vectors),
-        ("output", [e.output_words for _, e in trail], reader.output_vectors),
-    )
-    found = {}
-    for number, (space, near, of_words) in enumerate(spaces):
-        nearest = [[one.word for one in words[:NEAREST]] for words in near]
-        path = np.stack([pair[number] for pair in vectors])
-        found[space] = meaning_map(indices, path, nearest, of_words).to_dict()
-    return found
+def _map(
+    name: str, space: WordVectors, trail: Sequence[tuple[int, EntityReading]]
+) -> dict[str, Any]:
+    indices, states = zip(*trail, strict=True)
+    near = [state.input_words if name == "input" else state.output_words for state in states]
+    nearest = [
+        [one.word for one in (*words[:NEAREST], *state.gained[:NEAREST])]
+        for words, state in zip(near, states, strict=True)
+    ]
+    return meaning_map(indices, space.states(states), nearest, space.words).to_dict()
 
 
 def end_event(computed: int, seconds: float) -> dict[str, Any]:

@@ -27,7 +27,7 @@ _POLICY = (
 _FEATURES = (
     *("accelerometer", "autoplay", "camera", "display-capture", "encrypted-media", "fullscreen"),
     *("geolocation", "gyroscope", "magnetometer", "microphone", "midi", "payment"),
-    *("picture-in-picture", "publickey-credentials-get", "screen-wake-lock", "usb", "web-share"),
+    *("picture-in-picture", "publickey-credentials-get", "screen-wake-lock", "usb"),
     "xr-spatial-tracking",
 )
 HEADERS = {

@@ -1,8 +1,9 @@
 """MeaningMap: the path of an entity's meaning among its nearest words, in two dimensions.
 
-The vectors (unit length, since nearness is the cosine) of the entity after each mention and of the
-words nearest to it there, centred, are projected onto their first two principal components. The
-signs are fixed, so that the same reading gives the same picture.
+The vectors have unit length, since nearness is the cosine. A meaning moves little beside the
+distance to any word, so the plane is that of its movement: the first two principal components
+around the middle of the path, in which a mention weighs as much as TEN words. The signs are fixed,
+so that the same reading gives the same picture.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 Vectors = Float[np.ndarray, "points dim"]
+TEN = 10.0
 WORDS = 24
 """At most so many words on a map; the nearest of the latest mentions come first."""
 
@@ -25,7 +27,7 @@ class MeaningMap:
     """Sentence (from zero) and place after each mention."""
     words: Sequence[tuple[str, float, float]]
     kept: float
-    """The share of the vectors' spread that the plane shows."""
+    """The share of the path's movement that the plane shows; 1 where it does not move."""
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON holds it."""
@@ -42,12 +44,16 @@ def meaning_map(
     by_rank = zip(*nearest[::-1], strict=False)
     words = list(dict.fromkeys(word for rank in by_rank for word in rank))[:WORDS]
     points = _unit(np.concatenate((path, vectors(words))) if words else path)
-    plane, kept = _principal(points - points.mean(axis=0))
+    mentions = len(path)
+    centred = points - points[:mentions].mean(axis=0)
+    plane = _plane(centred, mentions)
+    moved = float((centred[:mentions] ** 2).sum())
+    shown = float((plane[:mentions] ** 2).sum())
     rounded = [(round(float(x), 4), round(float(y), 4)) for x, y in plane]
     return MeaningMap(
         path=[(s, *at) for s, at in zip(sentences, rounded, strict=False)],
-        words=[(word, *at) for word, at in zip(words, rounded[len(path) :], strict=True)],
-        kept=kept,
+        words=[(word, *at) for word, at in zip(words, rounded[mentions:], strict=True)],
+        kept=shown / moved if moved > 1e-12 else 1.0,
     )
 
 
@@ -57,16 +63,14 @@ def _unit(vectors: Vectors) -> Vectors:
     return scaled
 
 
-def _principal(centred: Vectors) -> tuple[Float[np.ndarray, "points 2"], float]:
-    """The first two principal components, and their share of the variance.
-
-    There are fewer points than dimensions, so the small matrix of inner products is decomposed.
-    """
-    variance, left = np.linalg.eigh(centred @ centred.T)
-    variance = np.maximum(variance[::-1], 0.0)
-    first = left[:, ::-1][:, :2] * np.sqrt(variance[:2])
-    if first.shape[1] < 2:
-        first = np.pad(first, ((0, 0), (0, 2 - first.shape[1])))
-    largest = np.take_along_axis(first, np.abs(first).argmax(axis=0)[None], axis=0)
-    signed = first * np.where(largest < 0, -1.0, 1.0)
-    return signed, float(variance[:2].sum() / max(float(variance.sum()), 1e-12))
+def _plane(centred: Vectors, mentions: int) -> Float[np.ndarray, "points 2"]:
+    """The points projected onto the first two weighted principal components."""
+    weights = np.ones(len(centred))
+    weights[:mentions] = TEN
+    _, _, axes = np.linalg.svd(centred * np.sqrt(weights)[:, None], full_matrices=False)
+    places = centred @ axes[:2].T
+    if places.shape[1] < 2:
+        places = np.pad(places, ((0, 0), (0, 2 - places.shape[1])))
+    largest = np.take_along_axis(places, np.abs(places).argmax(axis=0)[None], axis=0)
+    signed: Float[np.ndarray, "points 2"] = places * np.where(largest < 0, -1.0, 1.0)
+    return signed

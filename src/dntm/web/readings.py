@@ -14,11 +14,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from dntm.reader.prepared import PreparedText
 from dntm.reader.reader import Reader
 from dntm.reader.reading import SentenceReading
 from dntm.web.events import end_event, map_events, sentence_event, start_event
 from dntm.web.limits import Limits, Refused
 from dntm.web.requests import PredictRequest, ReadRequest
+from dntm.web.word_vectors import WordVectors
 
 CANDIDATES = 8
 T = TypeVar("T")
@@ -30,6 +32,7 @@ class Readings:
     def __init__(self, reader: Reader, limits: Limits) -> None:
         self.reader = reader
         self.limits = limits
+        self.vectors = WordVectors.both(reader)
         self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="reading")
         self._remembered: OrderedDict[str, list[SentenceReading]] = OrderedDict()
         self._active = 0
@@ -137,13 +140,12 @@ class Work:
 class OpenReading:
     """A reading under way."""
 
-    def __init__(self, work: Work, request: ReadRequest) -> None:
+    def __init__(self, work: Work, request: ReadRequest, prepared: PreparedText) -> None:
         self._work = work
         self._request = request
+        self._prepared = prepared
         self._known = tuple(work.readings.recall(request.reading)[: request.have])
-        self._stream = work.readings.reader.stream(
-            request.text, entities=request.kinds, known=self._known
-        )
+        self._stream = work.readings.reader.stream(prepared, known=self._known)
         self._id = secrets.token_urlsafe(16)
         self._read: list[SentenceReading] = []
         self._computed = 0
@@ -151,8 +153,10 @@ class OpenReading:
     @classmethod
     async def begin(cls, work: Work, request: ReadRequest) -> "OpenReading":
         """Read the first sentence, so that what is wrong with a text is known at once."""
-        opened = cls(work, request)
+        reader = work.readings.reader
         try:
+            prepared = await work.run(lambda: reader.prepare(request.text, request.kinds))
+            opened = cls(work, request, prepared)
             await opened._advance()
         except ValueError as error:
             raise Refused(422, str(error)) from None
@@ -164,14 +168,13 @@ class OpenReading:
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
         """What the page is told, one event after the other."""
-        first = self._read[0]
-        yield start_event(self._id, self._request.sentences, first)
-        yield self._sentence(first)
+        yield start_event(self._id, self._request.sentences, self._prepared)
+        yield self._sentence(self._read[0])
         try:
             while (sentence := await self._advance()) is not None:
                 yield self._sentence(sentence)
-            reader = self._work.readings.reader
-            for event in await self._work.run(lambda: map_events(reader, self._read)):
+            vectors = self._work.readings.vectors
+            for event in await self._work.run(lambda: map_events(vectors, self._read)):
                 yield event
         except Refused as refused:
             yield {"kind": "error", "message": refused.message}
@@ -187,7 +190,10 @@ class OpenReading:
         return sentence
 
     def _is_known(self, sentence: SentenceReading) -> bool:
-        return sentence.index < len(self._known) and self._known[sentence.index] is sentence
+        """Whether the page has it: the reader gives the tokens of a known sentence again."""
+        return sentence.index < len(self._known) and (
+            self._known[sentence.index].tokens is sentence.tokens
+        )
 
     def _sentence(self, sentence: SentenceReading) -> dict[str, Any]:
         if self._is_known(sentence):

@@ -92,6 +92,7 @@ function begin(event) {
   state = { ...empty(), id, names, notes, unit, raw: sentences, total: sentences.length };
   if (names[before.entity] === before.names[before.entity]) state.entity = before.entity;
   byId("result").hidden = false;
+  byId("own").open = false;
   byId("expected").replaceChildren(element("p", { class: "note" }, HINT));
   showText();
 }

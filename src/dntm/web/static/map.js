@@ -98,6 +98,6 @@ export function showMap(view, state, space) {
     "figure",
     {},
     svg,
-    element("figcaption", { class: "note" }, `${title}. The numbers are sentences; the plane keeps ${kept} % of the spread.`),
+    element("figcaption", { class: "note" }, `${title}. The numbers are sentences; the plane shows ${kept} % of its movement.`),
   ));
 }

@@ -12,6 +12,7 @@ function label(candidate, state) {
       element("sup", {}, String(candidate.entity)),
     );
   }
+  if (candidate.word === "<unk>") return element("span", { class: "rare" }, "some rare word");
   return candidate.word === "<eos>" ? "¶ end of the sentence" : candidate.word;
 }
 
@@ -20,8 +21,8 @@ function isActual(candidate, token) {
   return token.end ? candidate.word === "<eos>" : candidate.word === token.word;
 }
 
-function column(title, candidates, token, state) {
-  const most = Math.max(...candidates.map((candidate) => candidate.probability), 1e-9);
+function column(title, candidates, field, token, state) {
+  const most = Math.max(...candidates.map((candidate) => candidate[field]), 1e-9);
   return element(
     "div",
     {},
@@ -31,9 +32,9 @@ function column(title, candidates, token, state) {
       { class: "candidates" },
       candidates.map((candidate) => element(
         "li",
-        { class: isActual(candidate, token) ? "actual" : "", style: { "--part": (candidate.probability / most).toFixed(3) } },
-        element("span", { class: "candidate" }, label(candidate, state), isActual(candidate, token) ? element("span", { class: "tick-mark" }, " ✓ here") : ""),
-        element("span", { class: "part" }, percent(candidate.probability)),
+        { class: isActual(candidate, token) ? "actual" : "", style: { "--part": (candidate[field] / most).toFixed(3) } },
+        element("span", { class: "candidate" }, label(candidate, state), isActual(candidate, token) ? element("span", { class: "tick-mark", role: "img", "aria-label": ", the word here" }, " ✓") : ""),
+        element("span", { class: "part" }, percent(candidate[field])),
       )),
     ),
   );
@@ -63,7 +64,7 @@ export function showPredictions(view, state, place, found, unit) {
       `In its place stands ${word}: ${bits(token.surprisal)} ${unit} for the dynamic model, ${bits(token.static_surprisal)} for the static one.`,
     ),
     found
-      ? element("div", { class: "columns" }, column("dynamic", found.dynamic, token, state), column("static", found.static, token, state))
+      ? element("div", { class: "columns" }, column("dynamic", found.dynamic, "probability", token, state), column("static", found.static, "static_probability", token, state))
       : "",
   );
 }

@@ -3,6 +3,8 @@
 import { element } from "./dom.js";
 import { bits, hue, shown, strength } from "./shade.js";
 
+const LONGEST = 30; // letters that fit beside each other on a phone
+
 function spoken(token, unit) {
   const entity = token.entity ? `, entity ${token.entity}` : "";
   const name = token.end ? "end of the sentence" : token.word;
@@ -31,9 +33,14 @@ function wordButton(token, s, p, unit) {
 
 export function sentenceRow(sentence, s, unit, editable) {
   const words = element("p", { class: "words" });
+  let together = null; // tokens without a space between them are not torn apart, unless too long
   sentence.tokens.forEach((token, p) => {
-    if (token.space && p > 0) words.append(" ");
-    words.append(wordButton(token, s, p, unit));
+    if (token.space || !together) {
+      together = element("span", { class: "together" });
+      words.append(p > 0 ? " " : "", together);
+    }
+    together.append(wordButton(token, s, p, unit));
+    together.classList.toggle("together", together.textContent.length <= LONGEST);
   });
   const go = element(
     "button",
