@@ -65,7 +65,7 @@ function stop(point, state) {
   return drawn(
     "g",
     { class: `stop${point.s < state.at ? "" : " later"}${last}` },
-    drawn("circle", { cx: point.x.toFixed(1), cy: point.y.toFixed(1), r: "9" }),
+    drawn("circle", { cx: point.x.toFixed(1), cy: point.y.toFixed(1), r: "8" }),
     drawn("text", { x: point.x.toFixed(1), y: (point.y + 3.5).toFixed(1), "text-anchor": "middle" }, String(point.s + 1)),
   );
 }

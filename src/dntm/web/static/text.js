@@ -3,6 +3,7 @@
 import { element } from "./dom.js";
 import { bits, hue, shown, strength } from "./shade.js";
 
+const LITTLE = 0.3; // bits below which a difference is not marked
 const LONGEST = 30; // letters that fit beside each other on a phone
 
 function spoken(token, unit) {
@@ -88,7 +89,7 @@ export function paint(view, state, mode) {
     const token = state.sentences[button.dataset.s].tokens[button.dataset.p];
     const value = shown(token, mode);
     button.style.setProperty("--shade", strength(value, mode).toFixed(3));
-    button.classList.toggle("worse", mode === "difference" && value < -0.05);
+    button.classList.toggle("worse", mode === "difference" && value < -LITTLE);
     button.classList.toggle("later", Number(button.dataset.s) >= state.at);
     button.classList.toggle("chosen", token.entity > 0 && token.entity === state.entity);
     button.lastChild.textContent = bits(value, mode === "difference");
