@@ -7,15 +7,23 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a file under a temporary name and move it into place."""
+    with new_file(path) as file:
+        file.write(text)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[TextIO]:
+    """A file under a temporary name that takes its place when the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         _share(Path(temporary), 0o666)

@@ -22,6 +22,13 @@ class Place:
     """How often each entity has occurred before."""
     names: Mapping[int, str]
 
+    def after(self, sentences: Sequence[SentenceReading]) -> "Place":
+        """The place once these sentences have been read."""
+        seen = dict(self.occurrences)
+        for sentence in sentences:
+            seen |= mentioned(sentence.tokens)
+        return Place(self.index + len(sentences), seen, self.names)
+
 
 def assemble(
     sentences: Sequence[Sequence[Word]],

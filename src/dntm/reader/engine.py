@@ -4,7 +4,7 @@ Whole texts are read side by side, a stretch of sentences at a time; a stream re
 a time. Either way there is one step for each sentence.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,16 +69,13 @@ class Engine:
             found.append([Step(*step) for step in steps])
         return found, (after, static_after)
 
-    def read(self, texts: Sequence[PreparedText]) -> list[list[Step]]:
-        """Read whole texts, side by side."""
+    def read(self, texts: Sequence[PreparedText]) -> Iterator[list[list[Step]]]:
+        """Read whole texts side by side; each stretch gives some more steps of every text."""
         rows = [[self.rows(sentence) for sentence in text.sentences] for text in texts]
         states = self.initial(len(texts))
-        found: list[list[Step]] = [[] for _ in texts]
         for start in range(0, max(map(len, rows), default=0), STRETCH):
             steps, states = self.advance([text[start : start + STRETCH] for text in rows], states)
-            for text, read in zip(found, steps, strict=True):
-                text.extend(read)
-        return found
+            yield steps
 
     def sentence_nats(
         self, sentences: Sequence[Sequence[int]], states: States

@@ -19,7 +19,7 @@ from dntm.corpus.document import Token
 from dntm.corpus.resolver import Resolver
 from dntm.corpus.vocabulary import BOS
 from dntm.reader.answers import Continuation, Filling, Predictions, Swap
-from dntm.reader.assembly import Place, assemble, mentioned
+from dntm.reader.assembly import Place, assemble
 from dntm.reader.continuation import Sampling, sample
 from dntm.reader.engine import Engine
 from dntm.reader.gaps import Choose, fill_gap, gap_candidates, swapped
@@ -80,17 +80,7 @@ class Reader(Scores):
         _check_unit(unit)
         prepared = (self.prepare(text, entities) for text in texts)
         while batch := list(islice(prepared, BATCH)):
-            for text, steps in zip(batch, self._engine.read(batch), strict=True):
-                names = text.names()
-                found = self._meanings if meanings else None
-                sentences = assemble(text.sentences, steps, Place(0, {}, names), unit, found)
-                yield Reading(
-                    name=text.name,
-                    sentences=sentences,
-                    entities=names,
-                    unit=unit,
-                    notes=text.notes,
-                )
+            yield from self._read_batch(batch, unit, self._meanings if meanings else None)
 
     def stream(
         self,
@@ -209,6 +199,29 @@ class Reader(Scores):
         sampling = Sampling(sentences=sentences, temperature=temperature, top_p=top_p, seed=seed)
         return sample(self.models, self.position(history, entities=entities), sampling)
 
+    def _read_batch(
+        self, batch: Sequence[PreparedText], unit: Unit, meanings: Meanings | None
+    ) -> list[Reading]:
+        read: list[list[SentenceReading]] = [[] for _ in batch]
+        places = [Place(0, {}, text.names()) for text in batch]
+        for stretch in self._engine.read(batch):
+            for number, steps in enumerate(stretch):
+                place = places[number]
+                words = batch[number].sentences[place.index : place.index + len(steps)]
+                found = assemble(words, steps, place, unit, meanings)
+                places[number] = place.after(found)
+                read[number] += found
+        return [
+            Reading(
+                name=text.name,
+                sentences=sentences,
+                entities=place.names,
+                unit=unit,
+                notes=text.notes,
+            )
+            for text, sentences, place in zip(batch, read, places, strict=True)
+        ]
+
     def _rows(self, tokens: str | Sequence[Token], position: ReadingPosition) -> list[int]:
         if isinstance(tokens, str):
             tokens = tokens_of(tokens, position.names, position.surfaces)
@@ -233,15 +246,16 @@ class Reader(Scores):
         [steps], (dynamic, static) = self._engine.advance([[self._engine.rows(words)]], states)
         place = Place(position.sentences, position.occurrences, position.names)
         [read] = assemble([words], steps, place, unit, self._meanings)
-        after = replace(
+        after = place.after([read])
+        reached = replace(
             position,
-            sentences=position.sentences + 1,
+            sentences=after.index,
             dynamic=dynamic,
             static=static,
-            occurrences={**position.occurrences, **mentioned(read.tokens)},
+            occurrences=after.occurrences,
             digest=digest,
         )
-        return replace(read, position=after)
+        return replace(read, position=reached)
 
 
 def _check_unit(unit: str) -> None:
