@@ -2,6 +2,7 @@
 
 import { drawn, element } from "./dom.js";
 import { hue } from "./shade.js";
+import { called } from "./trail.js";
 
 const WIDTH = 460;
 const HEIGHT = 300;
@@ -82,8 +83,7 @@ export function showMap(view, state, space) {
   if (past.length) past[past.length - 1].last = true;
   const obstacles = path.map(({ x, y }) => ({ left: x - 10, right: x + 10, top: y - 10, bottom: y + 10 }));
   const labels = placed(map.words.map(at), obstacles);
-  const name = state.names[state.entity] ?? `[${state.entity}]`;
-  const title = `Path of ${name} among its nearest words`;
+  const title = `Path of ${called(state, state.entity)} among its nearest words`;
   const svg = drawn(
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}; the trail below says the same in words`, style: { "--hue": String(hue(state.entity)) } },

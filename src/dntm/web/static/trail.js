@@ -3,6 +3,10 @@
 import { element } from "./dom.js";
 import { hue } from "./shade.js";
 
+export function called(state, entity) {
+  return state.names[entity] ?? `[${entity}]`;
+}
+
 // Every state of an entity, in order: the sentence (from zero) and what the reader said there.
 export function states(state, entity) {
   return state.sentences.flatMap((sentence, s) =>
@@ -27,12 +31,13 @@ export function showChips(view, state) {
       type: "button",
       class: "chip",
       "data-entity": entity,
+      "aria-label": `${called(state, entity)}, entity ${entity}, ${count} mentions`,
       "aria-pressed": String(entity === state.entity),
       style: { "--hue": String(hue(entity)) },
     },
     element("sup", {}, String(entity)),
-    element("span", { class: "name" }, state.names[entity] ?? `[${entity}]`),
-    element("span", { class: "count", "aria-label": `${count} mentions` }, `×${count}`),
+    element("span", { class: "name" }, called(state, entity)),
+    element("span", { class: "count" }, `×${count}`),
   ));
   const none = "No name or unknown word of this text comes back, so there is no entity to follow.";
   const focused = view.contains(document.activeElement) ? document.activeElement.dataset.entity : null;
@@ -85,7 +90,7 @@ export function showTrail(view, state, space) {
   }
   const all = states(state, state.entity);
   const current = all.findLast((one) => one.s < state.at);
-  const name = state.names[state.entity] ?? `[${state.entity}]`;
+  const name = called(state, state.entity);
   const now = current
     ? wordList(current[`${space}_words`].slice(0, 6), `Nearest words of ${name}`)
     : element("p", { class: "note" }, `${name} has not been mentioned yet: its meaning is empty.`);
