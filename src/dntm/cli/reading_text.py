@@ -1,7 +1,8 @@
 """A reading as the terminal shows it: the text, then what each entity has come to mean.
 
 In colour, each entity has its own and the shade behind a word is its surprisal; without colour an
-entity is followed by its number.
+entity is followed by its number. Characters that would steer the terminal are shown as a blank
+mark instead.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,8 @@ def lines(reading: Reading, *, colour: bool) -> Iterator[str]:
     for entity, name in reading.entities.items():
         trail = reading.trail(entity)
         yield ""
-        yield f"{_painted(f'{name} [{entity}]', entity, colour=colour)}, {_times(trail[-1][1])}"
+        title = _painted(f"{_printable(name)} [{entity}]", entity, colour=colour)
+        yield f"{title}, {_times(trail[-1][1])}"
         for index, state in trail:
             yield f"  after sentence {index + 1:<4} {_state(state)}"
     yield ""
@@ -39,7 +41,8 @@ def _sentence(sentence: SentenceReading, bits: float, *, colour: bool) -> str:
     words = [t for t in sentence.tokens if not t.end]
     if colour:
         return " ".join(_shaded(token, token.surprisal * bits) for token in words)
-    return as_prose(f"{t.word} [{t.entity}]" if t.entity else t.word for t in words)
+    shown = (f"{t.word} [{t.entity}]" if t.entity else t.word for t in words)
+    return _printable(as_prose(shown))
 
 
 def _shaded(token: TokenReading, bits: float) -> str:
@@ -47,7 +50,12 @@ def _shaded(token: TokenReading, bits: float) -> str:
     codes = [] if shade is None else [f"48;5;{shade};38;5;255"]
     if token.entity:
         codes.append(f"1;{_colour(token.entity)}")
-    return f"\x1b[{';'.join(codes)}m{token.word}\x1b[0m" if codes else token.word
+    word = _printable(token.word)
+    return f"\x1b[{';'.join(codes)}m{word}\x1b[0m" if codes else word
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _painted(text: str, entity: int, *, colour: bool) -> str:

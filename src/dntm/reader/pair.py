@@ -13,6 +13,8 @@ single precision differs by 3e-6 nats between batches, double by 1e-14.
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
+
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation.scoring import TextModel
 from dntm.model.language_model import DynamicTextModel
@@ -53,7 +55,8 @@ class ModelPair:
 
 def without_memory(model: DynamicTextModel) -> DynamicTextModel:
     """The baseline with the model's weights: what the model is as long as every d_e is zero."""
-    static = DynamicTextModel(replace(model.config, variant="baseline"))
+    with torch.device("meta"):  # every one of its tensors is replaced
+        static = DynamicTextModel(replace(model.config, variant="baseline"))
     static.lstm, static.output.b = model.lstm, model.output.b
     static.x.weight, static.output.y.weight = model.x.weight, model.output.y.weight
     return static
