@@ -121,7 +121,9 @@ def test_an_edit_that_makes_a_word_an_entity_is_read_from_its_first_mention(
 ) -> None:
     first = read(client, "The zunk slept. The day came. Marta left.")
 
-    again = read(client, "The zunk slept. The day came. A zunk left.", reading=first[0]["id"], have=3)
+    again = read(
+        client, "The zunk slept. The day came. A zunk left.", reading=first[0]["id"], have=3
+    )
 
     assert again[-1]["computed"] == 3
     assert again[1]["tokens"][1]["entity"] == 1
@@ -191,7 +193,9 @@ def test_all_examples_are_read_with_entities(client: TestClient) -> None:
 @pytest.mark.parametrize("text", ["", "  \n ", None, 3, "\ud800 left."])
 def test_a_text_without_words_or_that_is_none_is_refused(client: TestClient, text: object) -> None:
     response = client.post(
-        "/api/read", content=json.dumps({"text": text}), headers={"Content-Type": "application/json"}
+        "/api/read",
+        content=json.dumps({"text": text}),
+        headers={"Content-Type": "application/json"},
     )
 
     assert response.status_code == 422
@@ -256,7 +260,9 @@ def test_only_json_is_taken_so_that_no_form_of_another_site_can_post(client: Tes
     assert response.status_code == 415
 
 
-@pytest.mark.parametrize("name", ["..%2Fpages.py", "%2e%2e/pages.py", "..\\pages.py", "/etc/passwd"])
+@pytest.mark.parametrize(
+    "name", ["..%2Fpages.py", "%2e%2e/pages.py", "..\\pages.py", "/etc/passwd"]
+)
 def test_no_path_reaches_the_disk(client: TestClient, name: str) -> None:
     response = client.get(f"/static/{name}")
 
@@ -271,7 +277,10 @@ def test_a_reading_that_takes_too_long_ends_with_a_message(slow: SlowReader) -> 
         events = read(client, TEXT)
 
         assert kinds(events)[:2] == ["start", "sentence"]
-        assert events[-1] == {"kind": "error", "message": "reading took longer than 0.4 s and was stopped"}
+        assert events[-1] == {
+            "kind": "error",
+            "message": "reading took longer than 0.4 s and was stopped",
+        }
         assert app.state.readings.active == 0
 
 

@@ -40,7 +40,8 @@ def test_the_policy_allows_no_inline_script_and_no_other_host() -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "localhost:99", "LOCALHOST", "[::1]:8321", "10.0.0.7:1", "reading.example"]
+    "host",
+    ["127.0.0.1", "localhost:99", "LOCALHOST", "[::1]:8321", "10.0.0.7:1", "reading.example"],
 )
 def test_an_address_localhost_and_the_name_given_are_answered(
     client: TestClient, host: str

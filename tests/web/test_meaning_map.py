@@ -7,14 +7,17 @@ GENERATOR = np.random.default_rng(3)
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: np.ndarray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return scaled
 
 
 def test_the_plane_is_that_of_the_paths_movement() -> None:
     path = unit(GENERATOR.normal(size=(3, 7)))
     words = {"a": path[0], "b": path[2]}
 
-    found = meaning_map([0, 2, 5], path, [["a"], ["a"], ["b"]], lambda w: np.stack([words[i] for i in w]))
+    found = meaning_map(
+        [0, 2, 5], path, [["a"], ["a"], ["b"]], lambda w: np.stack([words[i] for i in w])
+    )
 
     shown = np.array([row[1:] for row in found.path])
     for one, other in ((0, 1), (0, 2), (1, 2)):

@@ -16,7 +16,9 @@ from dntm.reader.reading import SentenceReading
 from dntm.web.app import create_app
 from tests.web.tiny import TEXT, served
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium on this machine")
 
 SCRIPT = '<script>document.title = "owned"</script><img src=x onerror="document.title=\'owned\'">'

@@ -21,7 +21,9 @@ from dntm.model.language_model import DynamicTextModel
 from dntm.web.pages import examples
 from dntm.web.server import address, bind
 
-TEXT = "Old Marta kept the ferry. Every day Marta rowed over. The zorrel slept. A zorrel sees Marta."
+TEXT = (
+    "Old Marta kept the ferry. Every day Marta rowed over. The zorrel slept. A zorrel sees Marta."
+)
 """Four sentences in which Marta and the zorrel come back."""
 
 

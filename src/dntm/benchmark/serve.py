@@ -128,10 +128,10 @@ def _read(host: str, text: str, tally: _Tally) -> None:
             return
         while line := response.readline():
             events.append(json.loads(line))
-            if events[-1]["kind"] == "sentence" and tally.sentences >= 0:
-                if sum(event["kind"] == "sentence" for event in events) == 1:
-                    tally.first.append(time.monotonic() - began)
+            if events[-1]["kind"] == "sentence":
                 tally.sentences += 1
+                if events[-1]["index"] == 0:
+                    tally.first.append(time.monotonic() - began)
     except (OSError, ValueError, http.client.HTTPException) as error:
         tally.errors.append(f"{type(error).__name__}: {error}")
         return

@@ -1,10 +1,10 @@
 """The application: a page and its files, and three questions it may ask.
 
-    GET  /              the page
-    GET  /static/NAME   its files, from memory
-    GET  /api/about     the model, the limits, the example texts
-    POST /api/read      a text -> its reading, an event a line (`events`)
-    POST /api/predict   a place in a text -> what both models expected there
+GET  /              the page
+GET  /static/NAME   its files, from memory
+GET  /api/about     the model, the limits, the example texts
+POST /api/read      a text -> its reading, an event a line (`events`)
+POST /api/predict   a place in a text -> what both models expected there
 """
 
 from collections.abc import AsyncIterator, Collection

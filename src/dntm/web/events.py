@@ -1,11 +1,11 @@
 """Events: a reading as the page receives it, one JSON object a line.
 
-    start       the reading's id, the entities' names, the raw sentences
-    kept        a sentence that the page has already, unchanged
-    sentence    its tokens, and the entities it mentions as they stand after it
-    map         an entity's path among its nearest words, in the input and in the output space
-    end         how much was computed, and how long it took
-    error       why it stopped before its end
+start       the reading's id, the entities' names, the raw sentences
+kept        a sentence that the page has already, unchanged
+sentence    its tokens, and the entities it mentions as they stand after it
+map         an entity's path among its nearest words, in the input and in the output space
+end         how much was computed, and how long it took
+error       why it stopped before its end
 """
 
 import json

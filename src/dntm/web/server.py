@@ -34,7 +34,7 @@ def bind(host: str, port: int) -> socket.socket:
 def address(taken: socket.socket) -> str:
     """Where a browser on this machine finds the page."""
     host, port = taken.getsockname()[:2]
-    if host in ("0.0.0.0", "::"):  # noqa: S104  (what was bound, not what to bind)
+    if host in ("0.0.0.0", "::"):
         host = "127.0.0.1"
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 

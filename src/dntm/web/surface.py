@@ -28,11 +28,10 @@ def raw_sentences(text: str) -> list[RawSentence]:
     """Cut a text into paragraphs at empty lines and these into sentences."""
     plain = _CONTROL.sub(" ", unicodedata.normalize("NFC", text)).replace("\r\n", "\n")
     plain = plain.replace("\r", "\n").strip()
-    found = []
+    found: list[RawSentence] = []
     for number, paragraph in enumerate(_EMPTY_LINES.split(plain)):
-        for sentence in sentences_of(" ".join(paragraph.split())):
-            if sentence.strip():
-                found.append(RawSentence(sentence, number))
+        sentences = sentences_of(" ".join(paragraph.split()))
+        found += [RawSentence(sentence, number) for sentence in sentences if sentence.strip()]
     return found
 
 
