@@ -17,7 +17,7 @@ class Limits:
     """Readings at the same time (503)."""
     threads: int = 2
     """Worker threads that run the model."""
-    remembered: int = 1000
+    remembered: int = 400
     """Sentences whose state is kept so that an edit need not start from the beginning."""
 
     @property

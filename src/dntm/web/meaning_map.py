@@ -2,8 +2,8 @@
 
 The vectors have unit length, since nearness is the cosine. A meaning moves little beside the
 distance to any word, so the plane is that of its movement: the first two principal components
-around the middle of the path, in which a mention weighs as much as TEN words. The signs are fixed,
-so that the same reading gives the same picture.
+around the middle of the path, in which a mention weighs as much as MENTION words, so that these
+decide only what the path leaves open. The signs are fixed: the same reading gives the same picture.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 Vectors = Float[np.ndarray, "points dim"]
-TEN = 10.0
+MENTION = 1000.0
 WORDS = 24
 """At most so many words on a map; the nearest of the latest mentions come first."""
 
@@ -66,7 +66,7 @@ def _unit(vectors: Vectors) -> Vectors:
 def _plane(centred: Vectors, mentions: int) -> Float[np.ndarray, "points 2"]:
     """The points projected onto the first two weighted principal components."""
     weights = np.ones(len(centred))
-    weights[:mentions] = TEN
+    weights[:mentions] = MENTION
     _, _, axes = np.linalg.svd(centred * np.sqrt(weights)[:, None], full_matrices=False)
     places = centred @ axes[:2].T
     if places.shape[1] < 2:
