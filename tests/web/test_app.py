@@ -284,6 +284,20 @@ def test_a_reading_that_takes_too_long_ends_with_a_message(slow: SlowReader) -> 
         assert app.state.readings.active == 0
 
 
+def test_a_request_that_never_ends_is_given_up(reader: Reader) -> None:
+    with served(create_app(reader, Limits(sending=0.2))) as address:
+        place = urlsplit(address)
+        with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
+            connection.sendall(
+                f"POST /api/read HTTP/1.1\r\nHost: {place.netloc}\r\n"
+                "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{".encode()
+            )
+
+            answer = connection.recv(1000)
+
+    assert answer.startswith(b"HTTP/1.1 408")
+
+
 def test_one_reading_too_many_is_told_to_come_again(slow: SlowReader) -> None:
     release = threading.Event()
     slow.pause = lambda: release.wait(10)

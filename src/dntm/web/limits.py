@@ -13,6 +13,8 @@ class Limits:
     """Words of a sentence (422)."""
     seconds: float = 60.0
     """How long one reading may take; then it ends with a message."""
+    sending: float = 10.0
+    """How long a request may take to arrive (408)."""
     readings: int = 32
     """Readings at the same time (503)."""
     threads: int = 2

@@ -3,6 +3,7 @@
 A body that is too large is 413, one that makes no sense 422; the message names the field.
 """
 
+import asyncio
 import json
 from dataclasses import dataclass
 from typing import Any, Self
@@ -80,10 +81,14 @@ async def body_of(request: Request, limits: Limits) -> dict[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise Refused(415, "the request must be application/json")
     content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > limits.body:
-            raise Refused(413, f"the request is larger than {limits.body:,} bytes")
+    try:
+        async with asyncio.timeout(limits.sending):
+            async for chunk in request.stream():
+                content += chunk
+                if len(content) > limits.body:
+                    raise Refused(413, f"the request is larger than {limits.body:,} bytes")
+    except TimeoutError:
+        raise Refused(408, f"the request took longer than {limits.sending:g} s to come") from None
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
