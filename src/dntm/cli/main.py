@@ -28,10 +28,12 @@ COMMANDS = {
     "score": ("dntm.cli.score", "the surprisal of every word of many texts, a row each"),
     "continue": ("dntm.cli.continue_text", "sample how a text goes on"),
     "fill": ("dntm.cli.fill", "which words and entities fit a gap"),
+    "serve": ("dntm.cli.serve", "a local page on which texts are read"),
     "benchmark data": ("dntm.cli.benchmark_data", "how fast text is read on this machine"),
     "benchmark pretrain": ("dntm.cli.benchmark_pretrain", "how fast pretraining runs here"),
     "benchmark train": ("dntm.cli.benchmark_train", "how fast the model trains on this machine"),
     "benchmark cloze": ("dntm.cli.benchmark_cloze", "how fast the cloze test runs on this machine"),
+    "benchmark serve": ("dntm.cli.benchmark_serve", "the page with many readers at once"),
 }
 
 
