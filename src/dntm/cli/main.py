@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 COMMANDS = {
     "data build": ("dntm.cli.data_build", "build a dataset from a corpus, by name or from files"),
+    "data join": ("dntm.cli.data_join", "several datasets as one, with a vocabulary of all"),
     "data list": ("dntm.cli.data_list", "the corpora known by name, with their licences"),
     "data stats": ("dntm.cli.data_stats", "Table 1 of a dataset beside the paper's"),
     "data show": ("dntm.cli.data_show", "an anonymised document in colour"),
