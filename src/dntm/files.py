@@ -26,7 +26,7 @@ def new_file(path: Path) -> Iterator[TextIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        _share(Path(temporary), 0o666)
+        follow_umask(Path(temporary), 0o666)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -47,7 +47,7 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
         yield temporary
-        _share(temporary, 0o777)
+        follow_umask(temporary, 0o777)
         if not target.exists():
             temporary.replace(target)
         elif _exchange(temporary, target):
@@ -78,7 +78,7 @@ def _exchange(one: Path, other: Path) -> bool:
     return done == 0
 
 
-def _share(path: Path, mode: int) -> None:
+def follow_umask(path: Path, mode: int) -> None:
     """Temporary files are private; what is moved into place follows the user's umask."""
     mask = os.umask(0)
     os.umask(mask)

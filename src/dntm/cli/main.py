@@ -24,6 +24,7 @@ COMMANDS = {
         "how well a pretrained encoder recovers hidden words",
     ),
     "neighbours": ("dntm.cli.neighbours", "the words that fit a gap in a sentence"),
+    "export": ("dntm.cli.export", "a trained model as a small folder to give away"),
     "cloze": ("dntm.cli.cloze", "which entity stood in the gap: the cloze test of Table 4"),
     "read": ("dntm.cli.read", "a text: what its entities come to mean, and surprisals"),
     "score": ("dntm.cli.score", "the surprisal of every word of many texts, a row each"),
