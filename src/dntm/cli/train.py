@@ -17,7 +17,7 @@ import yaml
 from tqdm import tqdm
 
 from dntm.cli.tables import print_groups
-from dntm.experiments import RECIPES
+from dntm.experiments.recipes import RECIPES
 from dntm.training.config import TrainConfig, merged
 
 if TYPE_CHECKING:
