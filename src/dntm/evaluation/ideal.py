@@ -6,7 +6,8 @@ import numpy as np
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
-from dntm.evaluation.records import Floats, Records
+from dntm.evaluation.columns import Floats
+from dntm.evaluation.records import Records
 
 
 class IdealReader:

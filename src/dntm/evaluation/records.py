@@ -4,20 +4,15 @@ Any language model is known here through its log-probabilities alone, one for ev
 <bos>, <eos> included, in reading order. What else a record says follows from the text.
 """
 
-import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.source import InputError
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from dntm.evaluation.columns import Floats, Integers, read_columns, write_columns
 
 
 class Scorer(Protocol):
@@ -82,27 +77,13 @@ class Records:
 
     def write(self, path: Path) -> None:
         """Write a CSV file with a header line."""
-        with path.open("w", encoding="utf-8", newline="") as handle:
-            writer = csv.writer(handle, lineterminator="\n")
-            names = [field.name for field in fields(self)]
-            writer.writerow(names)
-            writer.writerows(zip(*(_plain(getattr(self, name)) for name in names), strict=True))
+        write_columns(path, {field.name: getattr(self, field.name) for field in fields(self)})
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read what `write` wrote."""
-        with path.open(encoding="utf-8", newline="") as handle:
-            rows = list(csv.reader(handle))
-        names = [field.name for field in fields(cls)]
-        if not rows or rows[0] != names:
-            raise InputError(str(path), 1, f"expected the columns {', '.join(names)}")
-        columns = dict(zip(names, zip(*rows[1:], strict=True), strict=True))
-        return cls(
-            document=list(columns["document"]),
-            token=list(columns["token"]),
-            log_probability=np.array(columns["log_probability"], dtype=np.float64),
-            **{name: np.array(columns[name], dtype=np.int64) for name in _INTEGERS},
-        )
+        kinds = {"document": str, "token": str, "log_probability": float}
+        return cls(**read_columns(path, {f.name: kinds.get(f.name, int) for f in fields(cls)}))
 
 
 _INTEGERS = (
@@ -114,10 +95,6 @@ _INTEGERS = (
     "follows_occurrence",
     "antecedents",
 )
-
-
-def _plain(column: list[str] | Integers | Floats) -> Iterable[object]:
-    return column if isinstance(column, list) else column.tolist()
 
 
 def _describe(document: AnonymizedDocument) -> Iterator[tuple[str, tuple[int, ...]]]:

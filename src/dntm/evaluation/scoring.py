@@ -9,7 +9,8 @@ import numpy as np
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.evaluation.records import Floats, Records
+from dntm.evaluation.columns import Floats
+from dntm.evaluation.records import Records
 from dntm.model.checkpoint import from_pretrained
 from dntm.model.language_model import DynamicTextModel
 
