@@ -17,6 +17,9 @@ COMMANDS = {
     "data show": ("dntm.cli.data_show", "an anonymised document in colour"),
     "train": ("dntm.cli.train", "train a language model on a dataset"),
     "evaluate": ("dntm.cli.evaluate", "perplexities of a trained model, and a record a token"),
+    "reproduce": ("dntm.cli.reproduce", "the paper's tables and figures: a whole study"),
+    "report": ("dntm.cli.report", "make the report of a study again from its files"),
+    "cell": ("dntm.cli.cell", "one run of a study, for schedulers (dntm reproduce --list)"),
     "benchmark data": ("dntm.cli.benchmark_data", "how fast text is read on this machine"),
     "benchmark train": ("dntm.cli.benchmark_train", "how fast the model trains on this machine"),
 }

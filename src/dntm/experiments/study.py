@@ -38,6 +38,8 @@ class StudyConfig:
     """A local copy or mirror of a corpus known by name."""
     text: tuple[str, ...] = ()
     """Text files to pretrain the context encoder on; none: no pretraining."""
+    pretraining_iterations: int = 50_000
+    """Updates of the pretraining."""
     models: tuple[str, ...] = tuple(MODELS)
     seeds: tuple[int, ...] = (1, 2, 3)
     reading: ReadConfig = field(default_factory=ReadConfig)

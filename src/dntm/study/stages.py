@@ -4,6 +4,8 @@ Each stage is done by whoever comes first; the others wait for it.
 """
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from dntm.files import new_folder
 from dntm.study.claim import claimed
 
 Say = Callable[[str], None]
+PRETRAINED = "all_results.json"
+"""The file with which a pretraining ends."""
 
 
 def ensure_dataset(folder: StudyFolder, config: StudyConfig, say: Say) -> Dataset:
@@ -28,6 +32,40 @@ def ensure_dataset(folder: StudyFolder, config: StudyConfig, say: Say) -> Datase
     if missing := [split for split in ("train", "dev", "test") if split not in dataset.splits]:
         raise ValueError(f"{folder.dataset} has no document in {', '.join(missing)}")
     return dataset
+
+
+def ensure_pretraining(folder: StudyFolder, config: StudyConfig, say: Say) -> None:
+    """Pretrain the context encoder on the study's text, where it has any, unless that is done."""
+    if not config.text or (folder.pretraining / PRETRAINED).exists():
+        return
+    elsewhere = "the encoder is being pretrained elsewhere"
+    with claimed(folder.lock("pretraining"), lambda: say(elsewhere)):
+        if not (folder.pretraining / PRETRAINED).exists():
+            say(f"pretraining the encoder on {len(config.text)} files of text")
+            _pretrain(folder, config)
+
+
+def pretrain_command(folder: StudyFolder, config: StudyConfig) -> list[str]:
+    """The command that pretrains the encoder, or goes on with it."""
+    sizes = ("--model.embedding-dim", config.model.embedding_dim)
+    sizes += ("--model.encoder-dim", config.model.encoder_dim)
+    given = ("--text", *config.text, "--dataset", folder.dataset.resolve())
+    target = ("--output-dir", folder.pretraining.resolve())
+    length = ("--training.iterations", config.pretraining_iterations)
+    resume = ("--resume",) if (folder.pretraining / "config.yaml").exists() else ()
+    words = (sys.executable, "-m", "dntm", "pretrain", *given, *target, *sizes, *length, *resume)
+    return [str(word) for word in words]
+
+
+def _pretrain(folder: StudyFolder, config: StudyConfig) -> None:
+    with subprocess.Popen(pretrain_command(folder, config)) as process:
+        try:
+            code = process.wait()
+        except BaseException:
+            process.terminate()
+            raise
+    if code:
+        raise ValueError(f"pretraining ended with code {code}: see the messages above")
 
 
 def _build(target: Path, config: StudyConfig) -> None:
