@@ -120,6 +120,31 @@ class DynamicTextModel(nn.Module):
         dynamic = dynamic_logits(stretch, h, d, self.output.y, chosen)
         return h, self.output.log_distribution(h, dynamic), after
 
+    def embed(
+        self, stretch: Stretch, state: ReadingState, generator: torch.Generator | None = None
+    ) -> tuple[Float[Tensor, "places embedding_dim"], Float[Tensor, "states state_dim"]]:
+        """The x at every place of the layout, and the table of all states."""
+        config, layout = self.config, stretch.layout
+        # One look-up for everybody: its gradient is a table as large as all embeddings.
+        parts = [layout.tokens, *encoder_tokens(stretch)]
+        tokens = indices(np.concatenate(parts), state.h)
+        looked_up = nn.functional.embedding(tokens, self.x.weight)
+        words, *encoded = torch.split(looked_up, [len(part) for part in parts])
+        table = state.memory.flatten(0, 1)
+        W_dx = None if self.x.W_d is None else Deferred(self.x.W_d)
+        if self.encoder is not None and self.merging is not None:
+            table = state_table(
+                stretch,
+                encoded,
+                table,
+                W_dx=W_dx,
+                encoder=self.encoder,
+                merging=self.merging,
+                drop=lambda d: self._drop(d, config.dropout_context, generator),
+            )
+        x = add_dynamic_terms(words, W_dx, table, stretch.entity_places, stretch.entity_rows)
+        return self._drop(x, config.dropout_embedding, generator), table
+
     def input_embedding(
         self, entity: int, memory: Float[Tensor, " state_dim"]
     ) -> Float[Tensor, " embedding_dim"]:
@@ -163,33 +188,12 @@ class DynamicTextModel(nn.Module):
         Float[Tensor, "places hidden_dim"], Float[Tensor, "states context_dim"], ReadingState
     ]:
         """The h at every place of the layout, every d of the table, and the state afterwards."""
-        config, layout = self.config, stretch.layout
-        # One look-up for everybody: its gradient is a table as large as all embeddings.
-        parts = [layout.tokens, *encoder_tokens(stretch)]
-        tokens = indices(np.concatenate(parts), state.h)
-        looked_up = nn.functional.embedding(tokens, self.x.weight)
-        words, *encoded = torch.split(looked_up, [len(part) for part in parts])
-        table = state.memory.flatten(0, 1)
-        W_dx = None if self.x.W_d is None else Deferred(self.x.W_d)
-        if self.encoder is not None and self.merging is not None:
-            table = state_table(
-                stretch,
-                encoded,
-                table,
-                W_dx=W_dx,
-                encoder=self.encoder,
-                merging=self.merging,
-                drop=lambda d: self._drop(d, config.dropout_context, generator),
-            )
-        x = add_dynamic_terms(words, W_dx, table, stretch.entity_places, stretch.entity_rows)
-        x = self._drop(x, config.dropout_embedding, generator)
-        order = indices(layout.order, x)
+        x, table = self.embed(stretch, state, generator)
+        order = indices(stretch.layout.order, x)
         h, c = state.h.index_select(0, order), state.c.index_select(0, order)
-        outputs, h, c = self.lstm.carry(x, layout.segments, h, c)
-        h, c = state.h.index_copy(0, order, h), state.c.index_copy(0, order, c)
-        memory = table.index_select(0, indices(stretch.memory.ravel(), table))
-        after = ReadingState(h, c, memory.view_as(state.memory))
-        return outputs, table[:, : config.context_dim], after
+        outputs, h, c = self.lstm.carry(x, stretch.layout.segments, h, c)
+        after = state.after(stretch, table, h, c)
+        return outputs, table[:, : self.config.context_dim], after
 
 
 def parameter_count(config: ModelConfig, *, finetuned: bool = False) -> int:

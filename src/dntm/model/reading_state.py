@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from dntm.schedule import Stretch
+
 
 @dataclass(frozen=True, slots=True)
 class ReadingState:
@@ -25,3 +27,19 @@ class ReadingState:
         """The state of these documents only, in this order (one may come several times)."""
         rows = torch.tensor(documents, dtype=torch.long, device=self.h.device)
         return ReadingState(*(t.index_select(0, rows) for t in (self.h, self.c, self.memory)))
+
+    def after(
+        self,
+        stretch: Stretch,
+        table: Float[Tensor, "states state_dim"],
+        h: Float[Tensor, "active hidden_dim"],
+        c: Float[Tensor, "active hidden_dim"],
+    ) -> "ReadingState":
+        """The state after a stretch: the documents it reads, in its order, end with h and c."""
+        order = torch.from_numpy(stretch.layout.order).to(h.device)
+        rows = torch.from_numpy(stretch.memory.ravel()).to(h.device)
+        return ReadingState(
+            self.h.index_copy(0, order, h),
+            self.c.index_copy(0, order, c),
+            table.index_select(0, rows).view_as(self.memory),
+        )

@@ -1,0 +1,137 @@
+"""Filling gaps: a sentence's likelihood with each candidate in the place of one of its entities.
+
+    p(e | w_1 ... w_{t-1})                       in the gap, one distribution for all candidates
+    p(w_{t+1} ... w_n | w_1 ... w_{t-1}, e)      the rest of the sentence, for each of them
+
+Embeddings change only between sentences, so a candidate changes nothing but what the LSTM of Eq. 2
+reads in the gap: the stretch is read once, and each candidate goes on from the h and c before the
+gap. The rests of all gaps run side by side, those of like length together.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from dntm.layout.ragged import lay_out_ragged
+from dntm.model.entity_memory import dynamic_logits, indices
+from dntm.model.language_model import DynamicTextModel
+from dntm.model.ragged_lstm import State, ragged_lstm
+from dntm.model.reading_state import ReadingState
+from dntm.schedule import FIRST, Stretch
+
+PLACES = 4096
+"""Tokens of rests that are read at once."""
+
+Scores = Float[np.ndarray, " candidates"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A stretch once it has been read: what stood at each place of its layout."""
+
+    stretch: Stretch
+    x: Float[Tensor, "places embedding_dim"]
+    lstm: State
+    d: Float[Tensor, "states context_dim"]
+    """Every state of the stretch's table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blanks:
+    """Gaps of a stretch in reading order, and the candidates of all of them, one after the other."""
+
+    token: Int[np.ndarray, " gaps"]
+    """Which token of the stretch, in reading order, is the gap."""
+    gap: Int[np.ndarray, " candidates"]
+    """The gap of each candidate."""
+    entity: Int[np.ndarray, " candidates"]
+    """From 1."""
+
+
+@torch.no_grad()
+def trace(
+    model: DynamicTextModel, documents: Sequence[Sequence[Sequence[int]]], state: ReadingState
+) -> tuple[Trace, ReadingState]:
+    """Read the next sentences of each document, keeping the h and c of every token.
+
+    Every context is encoded, even of entities that do not come back: they are candidates.
+    """
+    stretch = model.plan(documents)
+    layout = stretch.layout
+    x, table = model.embed(stretch, state)
+    order = indices(layout.order, x)
+    widths = [segment.width for segment in layout.segments for _ in range(segment.steps)]
+    before = State(state.h.index_select(0, order), state.c.index_select(0, order))
+    lstm = ragged_lstm(x, model.lstm.ready(), widths, before)
+    lengths = np.bincount(layout.document[layout.sentence], minlength=len(documents))
+    last = indices(layout.read[(np.cumsum(lengths) - 1)[layout.order]], x)
+    h, c = lstm.h.index_select(0, last), lstm.c.index_select(0, last)
+    d = table[:, : model.config.context_dim]
+    return Trace(stretch, x, lstm, d), state.after(stretch, table, h, c)
+
+
+@torch.no_grad()
+def fill(model: DynamicTextModel, read: Trace, blanks: Blanks) -> tuple[Scores, Scores]:
+    """Log-likelihood of every candidate in its gap, and of the rest of the sentence after it."""
+    if not len(blanks.token):
+        return np.zeros(0), np.zeros(0)
+    return _in_gap(model, read, blanks), _of_rest(model, read, blanks)
+
+
+def _in_gap(model: DynamicTextModel, read: Trace, blanks: Blanks) -> Scores:
+    layout, before = read.stretch.layout, blanks.token - 1
+    h = read.lstm.h.index_select(0, indices(layout.read[before], read.lstm.h))
+    dynamic = dynamic_logits(read.stretch, h, read.d, model.output.y, before)
+    rows = model.output.log_distribution(h, dynamic).cpu().numpy()
+    return rows[blanks.gap, FIRST - 1 + blanks.entity].astype(np.float64)
+
+
+def _of_rest(model: DynamicTextModel, read: Trace, blanks: Blanks) -> Scores:
+    layout = read.stretch.layout
+    ends = np.flatnonzero(np.diff(layout.sentence, append=-1))
+    lengths = (ends[layout.sentence[blanks.token]] - blanks.token)[blanks.gap]
+    weights = model.lstm.ready()
+    candidates = _candidates(model, read, blanks)
+    scores = np.zeros(len(blanks.entity))
+    for chosen in _batches(lengths):
+        ragged = lay_out_ragged(lengths[chosen])
+        token = blanks.token[blanks.gap[chosen]]
+        position = token[ragged.sequence] + ragged.time
+        x = read.x.index_select(0, indices(layout.read[position], read.x))
+        x[: len(chosen)] = candidates.index_select(0, indices(chosen, candidates))
+        begin = indices(layout.read[token - 1], x)
+        before = State(read.lstm.h.index_select(0, begin), read.lstm.c.index_select(0, begin))
+        h = ragged_lstm(x, weights, ragged.widths, before).h
+        # `dynamic_logits` takes the documents one after the other.
+        order = np.argsort(position, kind="stable")
+        position, sequence = position[order], ragged.sequence[order]
+        h = h.index_select(0, indices(order, h))
+        dynamic = dynamic_logits(read.stretch, h, read.d, model.output.y, position)
+        targets = indices(layout.tokens[layout.read[position + 1]], h)
+        found = model.output.score(h, dynamic, targets).cpu().numpy().astype(np.float64)
+        scores[chosen] = np.bincount(sequence, found, minlength=len(chosen))
+    return scores
+
+
+def _candidates(
+    model: DynamicTextModel, read: Trace, blanks: Blanks
+) -> Float[Tensor, "candidates embedding_dim"]:
+    """The x of every candidate, as its sentence begins (Eq. 9)."""
+    stretch, layout = read.stretch, read.stretch.layout
+    sentence = layout.sentence[blanks.token[blanks.gap]]
+    first = np.cumsum([0, *(len(states) for states in stretch.states)])
+    local = stretch.known[sentence, blanks.entity - 1]
+    rows = np.concatenate(stretch.states)[first[layout.document[sentence]] + local]
+    d = read.d.index_select(0, indices(rows, read.d))
+    return model.x.entity(indices(FIRST - 1 + blanks.entity, read.x), d)
+
+
+def _batches(lengths: Int[np.ndarray, " candidates"]) -> Iterator[Int[np.ndarray, " chosen"]]:
+    """Candidates whose rests are read together, the longest first."""
+    order = np.argsort(-lengths, kind="stable")
+    batch = (np.cumsum(lengths[order]) - 1) // PLACES
+    yield from np.split(order, np.flatnonzero(np.diff(batch)) + 1)
