@@ -7,6 +7,7 @@ from pathlib import Path
 import tyro
 
 from dntm.experiments.study import StudyConfig, StudyFolder, cells
+from dntm.study.jobs import end_with_the_study
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Command:
 
     def run(self) -> None:
         """Do what the cell still needs."""
+        end_with_the_study()
         folder = StudyFolder(self.study)
         config = StudyConfig.from_yaml(folder.settings)
         found = {cell.name: cell for cell in cells(config)}

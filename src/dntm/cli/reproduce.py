@@ -131,7 +131,7 @@ def _forecast(
     each = [
         estimates[c.model.letter] * (1 - share_done(folder, config, c)) for c in left
     ]  # fmt: skip
-    total = max(sum(each) / jobs, max(each))
+    total = max([sum(each) / jobs, *each])
     singles = ", ".join(f"{letter} {_time(seconds)}" for letter, seconds in estimates.items())
     side = f", {jobs} side by side" if jobs > 1 else ""
     return f"estimate: about {_time(total)} for {len(left)} runs{side} (a run: {singles})"

@@ -1,9 +1,9 @@
 """The paper's thirteen models, as data (Section 5.1): A, and B, C, D with four merging functions.
 
-    A           LSTM language model (baseline)
-    B-MERGING   with only dynamic input
-    C-MERGING   with only dynamic output
-    D-MERGING   with dynamic input and output
+A           LSTM language model (baseline)
+B-MERGING   with only dynamic input
+C-MERGING   with only dynamic output
+D-MERGING   with dynamic input and output
 """
 
 from dataclasses import dataclass

@@ -40,8 +40,10 @@ class PaperRow:
 
 
 def _row(*numbers: float, size: tuple[float, float]) -> PaperRow:
-    values = (PaperValue(*numbers[i : i + 2]) for i in range(0, 8, 2))
-    return PaperRow(*values, *size)
+    everything, reappearing, following, non_entities = (
+        PaperValue(*numbers[i : i + 2]) for i in range(0, 8, 2)
+    )
+    return PaperRow(everything, reappearing, following, non_entities, *size)
 
 
 _ONE_SIDE_GRU, _ONE_SIDE = (18.9, 14.2), (17.3, 12.6)

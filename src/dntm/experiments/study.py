@@ -1,10 +1,10 @@
 """StudyConfig: everything that a study depends on, and where its files stand. No torch in here.
 
-    STUDY/study.yaml           these settings
-    STUDY/dataset/             the dataset
-    STUDY/pretraining/         the context encoder's pretraining, where text for it was given
-    STUDY/runs/NAME-SEED/      one cell: a run folder, records-test.csv, cloze-test.csv, machine.json
-    STUDY/report/              what `dntm report STUDY` makes of them
+STUDY/study.yaml           these settings
+STUDY/dataset/             the dataset
+STUDY/pretraining/         the context encoder's pretraining, where text for it was given
+STUDY/runs/NAME-SEED/      one cell: a run folder, records-test.csv, cloze-test.csv, machine.json
+STUDY/report/              what `dntm report STUDY` makes of them
 """
 
 import dataclasses

@@ -124,7 +124,11 @@ def _input_carries_the_cloze_test(models: Models) -> Claim:
     if any(np.isnan(value) for value in quantile.values()):
         return Claim(statement, "could not be tested", "The test split has no gap.")
     words, verdicts = [], []
-    for name, other in (("B-gru-relu", "A"), ("B-gru-relu", "C-gru-relu"), ("D-gru-relu", "C-gru-relu")):
+    for name, other in (
+        ("B-gru-relu", "A"),
+        ("B-gru-relu", "C-gru-relu"),
+        ("D-gru-relu", "C-gru-relu"),
+    ):
         found = compare(models[other].cloze_sums(), models[name].cloze_sums())
         assert found is not None
         ends = found.difference_interval

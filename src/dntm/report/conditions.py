@@ -13,10 +13,14 @@ from dntm.report.results import Run, StudyResults
 
 DECISIONS = (
     "the innermost of nested mentions is kept",
-    "the GRU is Cho et al.'s, the reset gate before the product, with one bias; one merging GRU "
-    "is shared by the input and output layer",
-    "several mentions of an entity in one sentence are all encoded with the embeddings from "
-    "before the sentence and merged left to right at its end",
+    (
+        "the GRU is Cho et al.'s, the reset gate before the product, with one bias; one merging "
+        "GRU is shared by the input and output layer"
+    ),
+    (
+        "several mentions of an entity in one sentence are all encoded with the embeddings from "
+        "before the sentence and merged left to right at its end"
+    ),
     "the loss of an update is the mean surprisal over all tokens predicted since the last one",
 )
 """Where the paper is silent (docs/departures.md)."""
@@ -40,7 +44,9 @@ def settings(results: StudyResults) -> Section:
         items.append(("Licence of the corpus", source["licence"]))
         items.append(("Dataset", f"{dataset['vocabulary']:,} rows, hash {dataset['content_hash']}"))
     build = dataset.get("settings") or dataclasses.asdict(config.build)
-    items.append(("Dataset settings", _settings({k: v for k, v in build.items() if k != "reading"})))
+    items.append(
+        ("Dataset settings", _settings({k: v for k, v in build.items() if k != "reading"}))
+    )
     items.append(("Pretraining", _pretraining(config)))
     sizes = {k: v for k, v in dataclasses.asdict(config.model).items() if k not in _OF_THE_CELL}
     items.append(("Model", _settings(sizes)))
@@ -56,7 +62,7 @@ def departures(results: StudyResults) -> Section:
         items.append(f"the corpus is {corpus_name(config)}, not OntoNotes")
     if not config.text:
         items.append(
-            "no pretraining: the context encoder and the embeddings begin at random and are trained "
+            "no pretraining: context encoder and embeddings begin at random and are trained "
             "along, where the paper pretrained both on Gigaword and kept the encoder fixed"
         )
     else:
@@ -73,7 +79,9 @@ def departures(results: StudyResults) -> Section:
 
 def runs(results: StudyResults) -> Section:
     """Seeds, dates, time and memory of each run, on which machine and with which versions."""
-    places = list(dict.fromkeys(_place(sitting) for run in results.runs for sitting in run.sittings))
+    places = list(
+        dict.fromkeys(_place(sitting) for run in results.runs for sitting in run.sittings)
+    )
     total = sum(sitting["seconds"] for run in results.runs for sitting in run.sittings)
     table = Table(
         key="runs",
@@ -115,8 +123,8 @@ def _place(sitting: dict[str, Any]) -> str:
     commit = f", commit {sitting['commit']}" if sitting["commit"] else ""
     threads = f"{sitting['threads']} thread{'' if sitting['threads'] == 1 else 's'} a run"
     return (
-        f"{machine['processor']}, {machine['cores']} cores{memory}, {machine['system']}; {threads}; "
-        f"{known}{commit}"
+        f"{machine['processor']}, {machine['cores']} cores{memory}, {machine['system']}; "
+        f"{threads}; {known}{commit}"
     )
 
 

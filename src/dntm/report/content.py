@@ -1,4 +1,4 @@
-"""The content of a report, in the order of the paper: claims, Tables 1-4, Figures 4-6, conditions."""
+"""The content of a report: claims, Tables 1-4, Figures 4-6, and how they came about."""
 
 from dntm.report.claims import claims
 from dntm.report.conditions import corpus_name, departures, runs, settings
@@ -16,6 +16,11 @@ _VERDICTS = {
     "could not be tested": "Could not be tested here",
 }
 
+_ABOUT = (
+    "The experiments of Kobayashi, Okazaki and Inui (IJCNLP 2017), repeated: our numbers beside "
+    "the paper's. All of them come from one record per predicted token of the test split."
+)
+
 
 def content(results: StudyResults) -> Report:
     """Everything that the finished runs of a study say."""
@@ -32,15 +37,15 @@ def content(results: StudyResults) -> Report:
     sections.append(Section("cloze", "Cloze test", (table_4(results),)))
     sections += [settings(results), departures(results), runs(results)]
     corpus = corpus_name(results.config)
-    return Report(f"Dynamic Neural Text Model: a study on {corpus}", _lead(results), tuple(sections))
+    return Report(
+        f"Dynamic Neural Text Model: a study on {corpus}", _lead(results), tuple(sections)
+    )
 
 
 def _lead(results: StudyResults) -> tuple[str, ...]:
     finished, planned = len(results.planned) - len(results.missing), len(results.planned)
     lines = [
-        "The experiments of Kobayashi, Okazaki and Inui (IJCNLP 2017), repeated: our numbers "
-        "beside the paper's. All of them come from one record per predicted token of the test "
-        "split.",
+        _ABOUT,
         f"Preset {results.config.preset or 'none'}: {finished} of {planned} runs are finished.",
     ]
     if results.missing:

@@ -1,13 +1,14 @@
 """Figures 4 to 6: perplexity against how far the reading has come, baseline and model D.
 
-Drawn with matplotlib as SVG in which text stays text. Two models differ in colour, mark and dash, so
-that they are told apart in print and by the colour-blind. Colours are CSS variables with a fallback:
-a page can set them for light and dark, a file on its own has dark ink. The same numbers give the
-same bytes.
+Drawn with matplotlib as SVG in which text stays text. The models differ in colour, mark and dash,
+so that they are told apart in print and by the colour-blind. Colours are CSS variables with a
+fallback: a page sets them for light and dark, a file on its own has dark ink. The same numbers give
+the same bytes.
 """
 
 import io
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -26,7 +27,7 @@ _COLOURS = {
     "#d55e00": "var(--model-d, #c04e00)",
 }
 """What is drawn with, and what stands in the file."""
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.5,

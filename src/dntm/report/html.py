@@ -66,24 +66,21 @@ def _block(block: Block) -> str:
 def _items(block: Items) -> str:
     if any(isinstance(item, str) for item in block.items):
         return "<ul>" + "".join(f"<li>{escape(str(item))}</li>" for item in block.items) + "</ul>"
-    pairs = [(item[0], item[1]) for item in block.items]
-    marked = [(_claim(heading), text) for heading, text in pairs]
-    kind = ' class="claims"' if any(name for (name, _), _ in marked) else ""
+    headings = [_claim(item[0]) for item in block.items]
     lines = [
-        f'<dt{f" class={name!r}" if name else ""}>{heading}</dt><dd>{escape(text)}</dd>'
-        for (name, heading), text in marked
+        f"<dt{name}>{heading}</dt><dd>{escape(item[1])}</dd>"
+        for (name, heading), item in zip(headings, block.items, strict=True)
     ]
-    return f"<dl{kind}>\n" + "\n".join(lines).replace("class='", 'class="').replace(
-        "'>", '">'
-    ) + "\n</dl>"
+    kind = ' class="claims"' if any(name for name, _ in headings) else ""
+    return f"<dl{kind}>\n" + "\n".join(lines) + "\n</dl>"
 
 
 def _claim(heading: str) -> tuple[str, str]:
-    """The class of a claim's verdict, and its heading with the verdict marked."""
+    """What marks a claim's verdict, and its heading with the verdict marked."""
     for words, name in _CLASSES.items():
         if heading.endswith(words):
             statement = escape(heading.removesuffix(words))
-            return name, f'{statement}<span class="verdict">{escape(words)}</span>'
+            return f' class="{name}"', f'{statement}<span class="verdict">{escape(words)}</span>'
     return "", escape(heading)
 
 

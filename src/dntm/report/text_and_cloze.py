@@ -24,7 +24,8 @@ _CLOZE = {"mean_quantile": 3, "accuracy": 3, "reciprocal_rank": 3}
 def table_1(results: StudyResults) -> Table:
     """Statistics of the dataset, a column a split."""
     counts = {s: SplitStatistics(**results.dataset["counts"][s]) for s in PAPER_TABLE_1}
-    rows, data = [], []
+    rows: list[Row] = []
+    data: list[dict[str, Scalar]] = []
     for number, label in enumerate(TABLE_1_ROWS):
         values = {split: c.table_1()[number] for split, c in counts.items()}
         digits = 0 if number == 0 else 1
@@ -35,7 +36,9 @@ def table_1(results: StudyResults) -> Table:
         rows.append(Row((Entry(label), *entries)))
         paper = {f"{split}_paper": PAPER_TABLE_1[split][number] for split in counts}
         data.append({"row": label, **values, **paper})
-    for label, shown in zip(_MORE_ROWS, zip(*map(_more, counts.values()), strict=True), strict=True):
+    for label, shown in zip(
+        _MORE_ROWS, zip(*map(_more, counts.values()), strict=True), strict=True
+    ):
         rows.append(Row((Entry(label), *map(Entry, shown)), block=label == _MORE_ROWS[0]))
     return Table(
         key="table-1",

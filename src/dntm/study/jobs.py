@@ -2,7 +2,8 @@
 
 Each cell is a process of its own (`dntm cell STUDY NAME`) that writes its messages to the cell's
 log.txt. A cell that another process works on, here or on another machine, is left to it and looked
-at again later. When the study ends early, its processes are told to save their state and waited for.
+at again later. When the study ends early, its processes are told to save their state, and waited
+for.
 """
 
 import ctypes
@@ -19,6 +20,8 @@ from dntm.experiments.study import Cell, StudyConfig, StudyFolder
 from dntm.study.claim import is_claimed
 
 POLL_SECONDS = 0.2
+END_WITH = "DNTM_END_WITH"
+"""The environment variable that tells a cell's process which study started it."""
 
 
 @dataclass(frozen=True)
@@ -92,16 +95,20 @@ def _start(folder: StudyFolder, cell: Cell, threads: int) -> subprocess.Popen[by
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+            env={**os.environ, "OMP_NUM_THREADS": str(threads), END_WITH: str(os.getpid())},
             process_group=0,  # Ctrl-C reaches the study alone, which then ends them once
-            preexec_fn=_end_with_the_study if sys.platform == "linux" else None,
         )
 
 
-def _end_with_the_study() -> None:
-    """Have the system send SIGTERM when the study dies without a word (Linux)."""
+def end_with_the_study() -> None:
+    """In a cell's process: end when the study dies without a word (kill -9; Linux only)."""
+    study = os.environ.get(END_WITH)
+    if study is None or sys.platform != "linux":
+        return
     parent_death_signal = 1
     ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGTERM)
+    if os.getppid() != int(study):
+        sys.exit(143)
 
 
 def _last_words(log: Path, code: int) -> str:

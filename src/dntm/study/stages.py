@@ -47,8 +47,8 @@ def ensure_pretraining(folder: StudyFolder, config: StudyConfig, say: Say) -> No
 
 def pretrain_command(folder: StudyFolder, config: StudyConfig) -> list[str]:
     """The command that pretrains the encoder, or goes on with it."""
-    sizes = ("--model.embedding-dim", config.model.embedding_dim)
-    sizes += ("--model.encoder-dim", config.model.encoder_dim)
+    model = config.model
+    sizes = ("--model.embedding-dim", model.embedding_dim, "--model.encoder-dim", model.encoder_dim)
     given = ("--text", *config.text, "--dataset", folder.dataset.resolve())
     target = ("--output-dir", folder.pretraining.resolve())
     length = ("--training.iterations", config.pretraining_iterations)
