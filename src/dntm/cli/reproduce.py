@@ -51,6 +51,8 @@ class Command:
     """A YAML file of settings that override the preset's, such as another study's study.yaml."""
     jobs: int = min(os.cpu_count() or 1, 4)
     """Runs side by side; the machine's threads are shared out among them."""
+    estimate: bool = True
+    """Try a few batches of each kind of model first, to tell how long the study will take."""
     only: tuple[str, ...] = ()
     """Run only these: models (A, B, D-gru), runs (D-max-2), or patterns ('*-1': the first seed)."""
     list_: Annotated[bool, tyro.conf.arg(name="list")] = False
@@ -64,8 +66,8 @@ class Command:
         config = self._settings()
         name = Path(config.corpus).name
         folder = StudyFolder(self.output_dir or Path("studies") / f"{name}-{config.preset}")
-        agree(folder, config)
         selected = chosen(config, self.only)
+        agree(folder, config)
         if self.list_:
             for cell in selected:
                 print(shlex.join(cell_command(folder, cell)))
@@ -105,8 +107,10 @@ class Command:
         ensure_pretraining(folder, config, _say)
         jobs = min(self.jobs, len(left))
         threads = max(1, int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1) // jobs)
-        estimates = _estimate(folder, config, left, threads)
-        print(_forecast(folder, config, left, estimates, jobs), flush=True)
+        estimates = dict.fromkeys(letters_of(left), 1.0)
+        if self.estimate:
+            estimates = _estimate(folder, config, left, threads)
+            print(_forecast(folder, config, left, estimates, jobs), flush=True)
         _show(folder, config, left, estimates, jobs=jobs, threads=threads)
 
 

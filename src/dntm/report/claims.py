@@ -36,6 +36,16 @@ def claims(results: StudyResults) -> list[Claim]:
 Models = dict[str, ModelResults]
 
 
+def _variants_win(models: Models) -> Claim:
+    statement = "Every dynamic model outperforms the baseline"
+    present = [n for n in ("B-gru-relu", "C-gru-relu", "D-gru-relu") if n in models]
+    if "A" not in models or not present:
+        return _untested(statement, ["A"] if "A" not in models else ["a dynamic model"])
+    found = [_better(models, statement, name, ["A"], "all") for name in present]
+    finding = " ".join(claim.finding for claim in found)
+    return Claim(statement, _weakest([claim.verdict for claim in found]), finding)
+
+
 def _output_helps(models: Models) -> Claim:
     statement = "Dynamic output helps predict reappearing entities"
     return _better(models, statement, "C-gru-relu", ["A"], "reappearing")
@@ -140,6 +150,7 @@ def _input_carries_the_cloze_test(models: Models) -> Claim:
 
 
 _CLAIMS: tuple[Callable[[Models], Claim], ...] = (
+    _variants_win,
     _output_helps,
     _input_helps,
     _both_help_more,
@@ -160,7 +171,10 @@ def _verdict(*, better: bool, clear: bool) -> Verdict:
 
 
 def _weakest(verdicts: Sequence[Verdict]) -> Verdict:
-    order: tuple[Verdict, ...] = ("did not hold", "not clear", "held")
+    order: tuple[Verdict, ...] = (
+        *("could not be tested", "did not hold"),
+        *("not clear", "held"),
+    )
     return min(verdicts, key=order.index)
 
 

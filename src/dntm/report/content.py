@@ -32,7 +32,7 @@ def content(results: StudyResults) -> Report:
         tables += (against_baseline(results),)
     sections.append(Section("perplexity", "Perplexity", tables))
     drawn: tuple[Block, ...] = tuple(figures(results))
-    none = Paragraph("No finished run of the baseline or of D with GRU-ReLU merging yet.")
+    none = Paragraph("No finished run of A or D-gru-relu yet, or too few tokens to draw.")
     sections.append(Section("figures", "How far the reading has come", drawn or (none,)))
     sections.append(Section("cloze", "Cloze test", (table_4(results),)))
     sections += [settings(results), departures(results), runs(results)]

@@ -76,15 +76,18 @@ _MODELS = {
 
 
 def figures(results: StudyResults) -> list[Figure]:
-    """Figures 4 to 6, of as many of the two models as have a finished run; else none."""
+    """Figures 4 to 6, of as many of the two models as have a finished run and tokens to draw."""
     names = [name for name in _MODELS if name in results.models]
-    return [_figure(results, kind, names) for kind in _KINDS] if names else []
+    drawn = [_figure(results, kind, names) for kind in _KINDS]
+    return [figure for figure in drawn if figure is not None]
 
 
-def _figure(results: StudyResults, kind: _Kind, names: list[str]) -> Figure:
+def _figure(results: StudyResults, kind: _Kind, names: list[str]) -> Figure | None:
     bands = {
         name: band([run.curves[kind.curve] for run in results.models[name].runs]) for name in names
     }
+    if all(np.isnan(found.mean).all() for found in bands.values()):
+        return None
     seeds = max(len(results.models[name].runs) for name in names)
     spread = "Bands are one standard error over seeds. " if seeds > 1 else ""
     return Figure(
@@ -110,8 +113,7 @@ def _draw(kind: _Kind, bands: dict[str, Band]) -> str:
         axes.set_ylabel("Perplexity")
         axes.grid(axis="y", linewidth=0.6)
         axes.set_axisbelow(True)
-        if filled:
-            axes.legend(frameon=False)
+        axes.legend(frameon=False)
         target = io.StringIO()
         drawing.savefig(target, format="svg", transparent=True, metadata={"Date": None})
     return _inline(target.getvalue())
