@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-import yaml
 from tqdm import tqdm
 
+from dntm.cli.runs import dataset_of, documents_of, model_of
 from dntm.cli.tables import print_groups
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.splits import Split
@@ -34,7 +34,7 @@ class Command:
             raise ValueError("no run given, expected at least one run folder")
         table, ideal_row, written = {}, {}, []
         for run in self.runs:
-            dataset = Dataset.open(self.dataset or _trained_on(run))
+            dataset = dataset_of(run, self.dataset)
             records = _score(run, dataset, self.split)
             table[str(run)] = as_plain(score_groups(records))
             if ideal := ideal_records(dataset, self.split):
@@ -48,19 +48,5 @@ class Command:
 
 
 def _score(run: Path, dataset: Dataset, split: str) -> Records:
-    documents = list(dataset.documents(split))
-    if not documents:
-        raise ValueError(f"{dataset.folder} has no document in its {split} split")
-    from dntm.evaluation.scoring import TextModel
-
-    model = TextModel.load(run)
-    if model.vocabulary != dataset.vocabulary:
-        raise ValueError(f"{run} was trained with another vocabulary than {dataset.folder}")
-    return model.records(tqdm(documents, str(run), unit=" documents"))
-
-
-def _trained_on(run: Path) -> Path:
-    path = run / "config.yaml"
-    if not path.is_file():
-        raise ValueError(f"{run} is no run folder that names its dataset: pass --dataset")
-    return Path(yaml.safe_load(path.read_text(encoding="utf-8"))["dataset"])
+    documents = documents_of(dataset, split)
+    return model_of(run, dataset).records(tqdm(documents, str(run), unit=" documents"))

@@ -20,8 +20,10 @@ COMMANDS = {
     "reproduce": ("dntm.cli.reproduce", "the paper's tables and figures: a whole study"),
     "report": ("dntm.cli.report", "make the report of a study again from its files"),
     "cell": ("dntm.cli.cell", "one run of a study, for schedulers (dntm reproduce --list)"),
+    "cloze": ("dntm.cli.cloze", "which entity stood in the gap: the cloze test of Table 4"),
     "benchmark data": ("dntm.cli.benchmark_data", "how fast text is read on this machine"),
     "benchmark train": ("dntm.cli.benchmark_train", "how fast the model trains on this machine"),
+    "benchmark cloze": ("dntm.cli.benchmark_cloze", "how fast the cloze test runs on this machine"),
 }
 
 

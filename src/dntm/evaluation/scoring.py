@@ -82,7 +82,7 @@ def _fill_batch(text_model: TextModel, texts: Sequence[ClozeText]) -> list[Fille
     training = model.training
     model.eval()
     documents = [[encode(s) for s in text.document.sentences] for text in texts]
-    pieces: list[list[tuple[Floats, Floats]]] = [[] for _ in texts]
+    pieces = [[(np.zeros(0), np.zeros(0))] for _ in texts]
     state = model.initial_state(len(texts))
     for start in range(0, max(map(len, documents)), STRETCH):
         stretch = [d[start : start + STRETCH] for d in documents]

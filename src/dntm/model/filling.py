@@ -42,7 +42,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Blanks:
-    """Gaps of a stretch in reading order, and the candidates of all of them, one after the other."""
+    """Gaps of a stretch in reading order, and all their candidates, one after the other."""
 
     token: Int[np.ndarray, " gaps"]
     """Which token of the stretch, in reading order, is the gap."""
@@ -87,7 +87,8 @@ def _in_gap(model: DynamicTextModel, read: Trace, blanks: Blanks) -> Scores:
     h = read.lstm.h.index_select(0, indices(layout.read[before], read.lstm.h))
     dynamic = dynamic_logits(read.stretch, h, read.d, model.output.y, before)
     rows = model.output.log_distribution(h, dynamic).cpu().numpy()
-    return rows[blanks.gap, FIRST - 1 + blanks.entity].astype(np.float64)
+    scores: Scores = rows[blanks.gap, FIRST - 1 + blanks.entity].astype(np.float64)
+    return scores
 
 
 def _of_rest(model: DynamicTextModel, read: Trace, blanks: Blanks) -> Scores:
