@@ -20,7 +20,7 @@ def pretrained() -> PretrainedEncoder:
     source = DynamicTextModel(CONFIG, torch.Generator().manual_seed(5)).encoder
     assert source is not None
     encoder = {name: p.detach().clone() for name, p in source.named_parameters()}
-    return PretrainedEncoder(LARGE, torch.arange(24.0).view(6, 4), encoder)
+    return PretrainedEncoder(LARGE, torch.arange(24.0).view(6, 4), encoder, torch.full((6,), 1 / 6))
 
 
 def test_embeddings_go_into_both_layers_and_the_encoder_as_it_is(

@@ -19,8 +19,9 @@ from dntm.corpus.prepare import ReadConfig, prepare
 from dntm.model.config import Variant
 from dntm.training import language_modelling
 from dntm.training.initial import initial_model
-from dntm.training.language_modelling import Interrupted, train_run
+from dntm.training.language_modelling import train_run
 from dntm.training.run_folder import RunFolder
+from dntm.training.signals import Interrupted
 
 VARIANTS: tuple[Variant, ...] = ("baseline", "both")
 ACTS = {"smith": "forged iron", "baker": "kneaded dough", "bard": "sang songs"}

@@ -32,7 +32,7 @@ class Command:
         if self.name not in found:
             raise ValueError(f"{self.study} has no cell {self.name!r}: {', '.join(found)}")
         from dntm.study.cell import run_cell
-        from dntm.training.language_modelling import Interrupted
+        from dntm.training.signals import Interrupted
 
         try:
             for progress in run_cell(folder, config, found[self.name], _say):

@@ -15,6 +15,7 @@ COMMANDS = {
     "data list": ("dntm.cli.data_list", "the corpora known by name, with their licences"),
     "data stats": ("dntm.cli.data_stats", "Table 1 of a dataset beside the paper's"),
     "data show": ("dntm.cli.data_show", "an anonymised document in colour"),
+    "pretrain": ("dntm.cli.pretrain", "learn embeddings and context encoder from a large text"),
     "train": ("dntm.cli.train", "train a language model on a dataset"),
     "evaluate": ("dntm.cli.evaluate", "perplexities of a trained model, and a record a token"),
     "reproduce": ("dntm.cli.reproduce", "the paper's tables and figures: a whole study"),

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
-import yaml
 from tqdm import tqdm
 
+from dntm.cli.settings import read_yaml
 from dntm.experiments.presets import PRESETS
 from dntm.experiments.study import Cell, StudyConfig, StudyFolder, chosen
 from dntm.study.jobs import cell_command, run_jobs, share_done
@@ -86,7 +86,7 @@ class Command:
         else:
             config = PRESETS[self.preset or "quick"]
         if self.config:
-            config = merged(config, _read_yaml(self.config), str(self.config))
+            config = merged(config, read_yaml(self.config), str(self.config))
         changes: dict[str, Any] = {
             "corpus": self.corpus or config.corpus or "sotu",
             "given": self.from_ or config.given,
@@ -179,16 +179,6 @@ def _time(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not YAML: {error}") from None
-    if not isinstance(values, dict):
-        raise ValueError(f"{path}: expected settings such as 'seeds: [1, 2, 3]'")
-    return values
 
 
 def _say(line: str) -> None:

@@ -3,22 +3,21 @@
 Settings come from the recipe, then from a YAML file, then from the command line.
 """
 
-import argparse
 import dataclasses
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
-import yaml
 from tqdm import tqdm
 
+from dntm.cli.settings import recipe_and_file
 from dntm.cli.tables import print_groups
 from dntm.experiments.recipes import RECIPES
-from dntm.training.config import TrainConfig, merged
+from dntm.training.config import TrainConfig
 
 if TYPE_CHECKING:
     from dntm.training.language_modelling import Progress
@@ -37,23 +36,22 @@ class Command(TrainConfig):
     """Go on with the interrupted run of the output folder."""
 
     @classmethod
-    def parse(cls, arguments: list[str], prog: str) -> Self:
+    def parse(cls, arguments: list[str], prog: str) -> "Command":
         """Read the recipe and the YAML file first: they are the defaults of all other options."""
-        first = argparse.ArgumentParser(prog=prog, add_help=False, allow_abbrev=False)
-        first.add_argument("--recipe", choices=sorted(RECIPES), default="modern")
-        first.add_argument("--config", type=Path)
-        given, _ = first.parse_known_args(arguments)
-        model, recipe = RECIPES[given.recipe]
         missing: Any = tyro.MISSING
-        default = cls(dataset=missing, output_dir=missing, model=model, training=recipe)
-        if given.config:
-            default = merged(default, _read_yaml(given.config), str(given.config))
+
+        def from_recipe(name: str) -> Command:
+            model, recipe = RECIPES[name]
+            return cls(dataset=missing, output_dir=missing, model=model, training=recipe)
+
+        default = recipe_and_file(arguments, prog, list(RECIPES), "modern", from_recipe)
         return tyro.cli(cls, prog=prog, args=arguments, default=default)
 
     def run(self) -> None:
         """Train with a progress bar, then print Table 2's groups."""
-        from dntm.training.language_modelling import Interrupted, train_run
+        from dntm.training.language_modelling import train_run
         from dntm.training.run_folder import RunFolder
+        from dntm.training.signals import Interrupted
 
         names = [field.name for field in dataclasses.fields(TrainConfig)]
         config = TrainConfig(**{name: getattr(self, name) for name in names})
@@ -65,16 +63,6 @@ class Command(TrainConfig):
         for split, groups in results["splits"].items():
             print_groups(f"perplexity on {split}", {str(config.output_dir): groups})
         print(f"run: {config.output_dir}")
-
-
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not YAML: {error}") from None
-    if not isinstance(values, dict):
-        raise ValueError(f"{path}: expected settings such as 'seed: 1'")
-    return values
 
 
 def _show(run: "Iterator[Progress]") -> None:

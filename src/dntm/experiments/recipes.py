@@ -4,7 +4,9 @@
 tells what was tried for it and what each step gave. `quick` is small enough for a first look.
 """
 
+from dntm.corpus.token_store import StoreConfig
 from dntm.model.config import ModelConfig
+from dntm.training.pretraining_config import EncoderConfig, PretrainRecipe
 from dntm.training.recipe import Recipe
 
 RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
@@ -53,3 +55,15 @@ RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
         ),
     ),
 }
+
+PRETRAINING: dict[str, tuple[EncoderConfig, PretrainRecipe, StoreConfig]] = {
+    "paper": (EncoderConfig(), PretrainRecipe(), StoreConfig()),
+    "small": (
+        EncoderConfig(embedding_dim=256, encoder_dim=256),
+        PretrainRecipe(
+            learning_rate=2e-3, iterations=15_000, schedule="cosine", warmup=0.02, average=0.999
+        ),
+        StoreConfig(min_count=20, vocabulary_size=30_000),
+    ),
+}
+"""Pretraining: the paper's, and what suits some ten million words."""

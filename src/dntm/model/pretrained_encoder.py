@@ -32,6 +32,8 @@ class PretrainedEncoder:
     """Embeddings of the vocabulary's rows."""
     encoder: dict[str, Tensor]
     """The parameters of a ContextEncoder, by name."""
+    share: Float[Tensor, " rows"]
+    """How likely each row was to be drawn as a negative sample."""
 
     def save(self, directory: Path) -> None:
         """Write the checkpoint; one that stood there before is replaced."""
@@ -41,7 +43,8 @@ class PretrainedEncoder:
             "vocabulary": len(self.vocabulary),
             "entities": self.vocabulary.entities,
         }
-        tensors = {"x": self.x, **{f"encoder.{n}": value for n, value in self.encoder.items()}}
+        tensors = {"x": self.x, "share": self.share}
+        tensors |= {f"encoder.{name}": value for name, value in self.encoder.items()}
         with new_folder(directory, overwrite=True) as folder:
             save_tensors(tensors, folder / WEIGHTS)
             (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
@@ -65,12 +68,13 @@ class PretrainedEncoder:
             )
         vocabulary = Vocabulary.load(directory / VOCABULARY, entities=entities)
         tensors = load_tensors(directory / WEIGHTS)
-        if "x" not in tensors or len(tensors["x"]) != len(vocabulary):
+        if any(len(tensors.get(name, ())) != len(vocabulary) for name in ("x", "share")):
             raise ValueError(
-                f"{directory / WEIGHTS}: expected embeddings x of {len(vocabulary)} rows"
+                f"{directory / WEIGHTS}: expected embeddings x and share of {len(vocabulary)} rows"
             )
-        x = tensors.pop("x")
-        return cls(vocabulary, x, {n.removeprefix("encoder."): v for n, v in tensors.items()})
+        x, share = tensors.pop("x"), tensors.pop("share")
+        encoder = {n.removeprefix("encoder."): v for n, v in tensors.items()}
+        return cls(vocabulary, x, encoder, share)
 
     @torch.no_grad()
     def hand_over(self, model: DynamicTextModel, vocabulary: Vocabulary) -> None:

@@ -49,12 +49,13 @@ def pretrain_command(folder: StudyFolder, config: StudyConfig) -> list[str]:
     """The command that pretrains the encoder, or goes on with it."""
     model = config.model
     sizes = ("--model.embedding-dim", model.embedding_dim, "--model.encoder-dim", model.encoder_dim)
+    recipe = ("--recipe", "paper" if config.preset == "paper" else "small")
     given = ("--text", *config.text, "--dataset", folder.dataset.resolve())
     target = ("--output-dir", folder.pretraining.resolve())
     length = ("--training.iterations", config.pretraining_iterations)
     resume = ("--resume",) if (folder.pretraining / "config.yaml").exists() else ()
-    words = (sys.executable, "-m", "dntm", "pretrain", *given, *target, *sizes, *length, *resume)
-    return [str(word) for word in words]
+    words = (sys.executable, "-m", "dntm", "pretrain", *recipe, *given, *target, *sizes, *length)
+    return [str(word) for word in (*words, *resume)]
 
 
 def _pretrain(folder: StudyFolder, config: StudyConfig) -> None:

@@ -72,6 +72,8 @@ def merged(config: T, values: dict[str, Any], source: str, prefix: str = "") -> 
             changes[name] = None
         elif kind in (Path, Path | None) and value is not None:
             changes[name] = Path(value)
+        elif kind == tuple[Path, ...] and isinstance(value, list):
+            changes[name] = tuple(Path(path) for path in value)
         elif isinstance(value, list) and (old is None or isinstance(old, tuple)):
             changes[name] = tuple(value)
         else:

@@ -10,16 +10,11 @@ that it writes depends on when it was interrupted: a resumed run ends with the s
 """
 
 import math
-import signal
-import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
-import torch
 from torch import nn
 
 from dntm.corpus.dataset import Dataset
@@ -28,16 +23,14 @@ from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation.groups import as_plain, score_groups
 from dntm.evaluation.scoring import TextModel
 from dntm.model.checkpoint import save_pretrained
-from dntm.model.language_model import parameter_count
+from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.training.batches import EncodedDocument, epoch_batches, stretches
 from dntm.training.config import TrainConfig
 from dntm.training.initial import initial_model
 from dntm.training.recipe import Recipe
 from dntm.training.run_folder import RunFolder
-from dntm.training.state import TrainingState
-
-CHECKPOINT_SECONDS = 120.0
-"""How much work an interruption can cost, at most."""
+from dntm.training.signals import CHECKPOINT_SECONDS, Interrupted, stop_signals
+from dntm.training.state import TrainingState, average, averaged, set_learning_rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +48,6 @@ class Progress:
     """Perplexity of each token group on the dev split, right after a validation."""
 
 
-class Interrupted(Exception):  # noqa: N818
-    """A signal stopped the run; its state is saved."""
-
-
 def train_run(config: TrainConfig, *, resume: bool = False) -> Generator[Progress, None, None]:
     """Train as configured, into `config.output_dir`."""
     dataset = Dataset.open(config.dataset)
@@ -68,7 +57,7 @@ def train_run(config: TrainConfig, *, resume: bool = False) -> Generator[Progres
     state = TrainingState.start(model, config.training, config.seed)
     folder = RunFolder.resume(config) if resume else RunFolder.begin(config)
     folder.restore(state)
-    with _signals() as stopped:
+    with stop_signals() as stopped:
         yield from _train(state, folder, config, texts, stopped)
     folder.write_results(_results(folder, dataset))
 
@@ -95,7 +84,7 @@ class _Texts:
 
 
 def _train(
-    state: TrainingState,
+    state: TrainingState[DynamicTextModel],
     folder: RunFolder,
     config: TrainConfig,
     texts: _Texts,
@@ -130,7 +119,7 @@ def _train(
 
 
 def train_batch(
-    state: TrainingState, documents: Sequence[EncodedDocument], recipe: Recipe
+    state: TrainingState[DynamicTextModel], documents: Sequence[EncodedDocument], recipe: Recipe
 ) -> tuple[int, float]:
     """Read a batch of documents to their ends, with an update every few sentences.
 
@@ -150,41 +139,19 @@ def train_batch(
         nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
         state.optimizer.step()
         state.position.updates += 1
-        _average(state, recipe)
+        average(state, recipe)
         tokens += count
         nats += loss.item()
     return tokens, nats
 
 
-def set_learning_rate(optimizer: torch.optim.Optimizer, recipe: Recipe, done: float) -> None:
-    """The learning rate after a share of the run."""
-    factor = 1.0
-    if done < recipe.warmup:
-        factor = (done + 1e-3) / (recipe.warmup + 1e-3)
-    elif recipe.schedule == "cosine":
-        left = (done - recipe.warmup) / (1 - recipe.warmup)
-        factor = 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * left))
-    for group in optimizer.param_groups:
-        group["lr"] = recipe.learning_rate * factor
-
-
-@torch.no_grad()
-def _average(state: TrainingState, recipe: Recipe) -> None:
-    """Move the averaged weights toward the current ones, faster at the beginning."""
-    if state.average:
-        updates = state.position.updates
-        decay = min(recipe.average, updates / (updates + 10))
-        weights = dict(state.model.named_parameters())
-        torch._foreach_lerp_(
-            list(state.average.values()), [weights[n] for n in state.average], 1 - decay
-        )
-
-
-def _validate(state: TrainingState, folder: RunFolder, texts: _Texts) -> dict[str, float]:
+def _validate(
+    state: TrainingState[DynamicTextModel], folder: RunFolder, texts: _Texts
+) -> dict[str, float]:
     """Score the dev split, note it, and keep the weights if they are the best so far."""
     position = state.position
     position.validations += 1
-    with _averaged(state):
+    with averaged(state):
         records = TextModel(state.model, texts.vocabulary).records(texts.dev)
         perplexities = {g: score.perplexity for g, score in score_groups(records).items()}
         is_best = perplexities["all"] < position.best
@@ -221,48 +188,3 @@ def _results(folder: RunFolder, dataset: Dataset) -> dict[str, Any]:
             if split != "train"
         },
     }
-
-
-@contextmanager
-def _averaged(state: TrainingState) -> Iterator[None]:
-    """The averaged weights in the model's place, where the recipe keeps them."""
-    if not state.average:
-        yield
-        return
-    weights = {name: p.detach().clone() for name, p in state.model.named_parameters()}
-    _set_weights(state, state.average)
-    try:
-        yield
-    finally:
-        _set_weights(state, weights)
-
-
-@torch.no_grad()
-def _set_weights(state: TrainingState, weights: dict[str, torch.Tensor]) -> None:
-    parameters = dict(state.model.named_parameters())
-    for name, value in weights.items():
-        parameters[name].copy_(value)
-
-
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Collects the first Ctrl-C or SIGTERM, so that the run can end between two batches.
-
-    Only the main thread may; in another one a signal ends the program as it always does.
-    """
-    stopped: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield stopped
-        return
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        if stopped:
-            raise KeyboardInterrupt
-        stopped.append(number)
-
-    previous = {n: signal.signal(n, stop) for n in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stopped
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

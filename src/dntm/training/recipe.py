@@ -1,25 +1,17 @@
-"""Recipe: how a language model is trained (Section 5.1). No torch in here."""
+"""Recipe: how the weights are learned (Section 5.1). No torch in here."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """The settings of training; the defaults are the paper's."""
+class Optimisation:
+    """How the weights are updated, in pretraining and in training."""
 
     learning_rate: float = 1e-3
     """Adam's learning rate (its peak, where it changes)."""
-    batch: int = 8
-    """Documents read side by side."""
-    truncation: int = 20
-    """Sentences after which backpropagation is cut and the weights are updated."""
     clip: float = 1.0
     """The largest norm of the gradient."""
-    epochs: int = 5
-    """Passes over the training split."""
-    validations: int = 2
-    """Validations an epoch; the weights of the best one are kept."""
     weight_decay: float = 0.0
     """Decoupled weight decay (AdamW)."""
     schedule: Literal["constant", "cosine"] = "constant"
@@ -29,13 +21,8 @@ class Recipe:
     average: float = 0.0
     """Validate and keep an exponential average of the weights with this decay; 0: the weights
     themselves."""
-    freeze_encoder: bool = True
-    """Fix the context encoder where it comes from pretraining."""
 
     def __post_init__(self) -> None:
-        for name in ("batch", "truncation", "epochs", "validations"):
-            if (value := getattr(self, name)) < 1:
-                raise ValueError(f"{name} is {value}, expected at least 1")
         for name in ("learning_rate", "clip"):
             if not (value := getattr(self, name)) > 0:
                 raise ValueError(f"{name} is {value}, expected more than 0")
@@ -44,3 +31,25 @@ class Recipe:
                 raise ValueError(f"{name} is {value}, expected at least 0 and below 1")
         if self.weight_decay < 0:
             raise ValueError(f"weight_decay is {self.weight_decay}, expected at least 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Optimisation):
+    """The settings of training; the defaults are the paper's."""
+
+    batch: int = 8
+    """Documents read side by side."""
+    truncation: int = 20
+    """Sentences after which backpropagation is cut and the weights are updated."""
+    epochs: int = 5
+    """Passes over the training split."""
+    validations: int = 2
+    """Validations an epoch; the weights of the best one are kept."""
+    freeze_encoder: bool = True
+    """Fix the context encoder where it comes from pretraining."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("batch", "truncation", "epochs", "validations"):
+            if (value := getattr(self, name)) < 1:
+                raise ValueError(f"{name} is {value}, expected at least 1")

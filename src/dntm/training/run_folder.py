@@ -12,14 +12,24 @@ Each is complete or absent: files and folders are written aside and moved into p
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dntm.files import new_folder, write_text
 from dntm.model.tensors import load_tensors, save_tensors
-from dntm.training.config import TrainConfig
-from dntm.training.state import TrainingState
+from dntm.training.state import Model, TrainingState
 
 FORMAT_VERSION = 1
+
+
+class RunConfig(Protocol):
+    """The settings of a run, as its folder knows them."""
+
+    @property
+    def output_dir(self) -> Path:
+        """The run folder."""
+
+    def to_yaml(self) -> str:
+        """All settings, resolved."""
 
 
 class RunFolder:
@@ -32,7 +42,7 @@ class RunFolder:
         self.best = path / "best"
 
     @classmethod
-    def begin(cls, config: TrainConfig) -> "RunFolder":
+    def begin(cls, config: RunConfig) -> "RunFolder":
         """Make the folder of a new run."""
         folder = cls(config.output_dir)
         if (config.output_dir / "config.yaml").exists():
@@ -44,7 +54,7 @@ class RunFolder:
         return folder
 
     @classmethod
-    def resume(cls, config: TrainConfig) -> "RunFolder":
+    def resume(cls, config: RunConfig) -> "RunFolder":
         """Go on with the run of this folder; its settings must be the same."""
         path = config.output_dir / "config.yaml"
         if not path.exists():
@@ -61,7 +71,7 @@ class RunFolder:
         complete = [p for p in folder.iterdir() if p.name.isdecimal()] if folder.is_dir() else []
         return max(complete, key=lambda p: int(p.name), default=None)
 
-    def save(self, state: TrainingState) -> None:
+    def save(self, state: TrainingState[Model]) -> None:
         """Save the whole state; the one before is removed once this one is in place."""
         before = self.latest()
         target = self.path / "checkpoints" / str(state.position.updates)
@@ -73,7 +83,7 @@ class RunFolder:
         if before and before != target:
             shutil.rmtree(before)
 
-    def restore(self, state: TrainingState) -> None:
+    def restore(self, state: TrainingState[Model]) -> None:
         """Set the state and the metrics back to the latest checkpoint, or to the beginning."""
         checkpoint = self.latest()
         if checkpoint is None:

@@ -4,14 +4,18 @@ Saved and restored, it makes the run go on as if it had never stopped: weights, 
 averaged weights, the generator of dropout, the position in the data and the sums not yet reported.
 """
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from dntm.model.language_model import DynamicTextModel
-from dntm.training.recipe import Recipe
+from dntm.training.recipe import Optimisation
+
+Model = TypeVar("Model", bound=nn.Module)
 
 
 @dataclass
@@ -31,10 +35,10 @@ class Position:
 
 
 @dataclass
-class TrainingState:
+class TrainingState(Generic[Model]):
     """Weights, optimiser, averages, generator and position."""
 
-    model: DynamicTextModel
+    model: Model
     optimizer: torch.optim.Optimizer
     generator: torch.Generator
     average: dict[str, Tensor]
@@ -42,7 +46,7 @@ class TrainingState:
     position: Position = field(default_factory=Position)
 
     @classmethod
-    def start(cls, model: DynamicTextModel, recipe: Recipe, seed: int) -> Self:
+    def start(cls, model: Model, recipe: Optimisation, seed: int) -> Self:
         """The state before the first update."""
         learned = [p for p in model.parameters() if p.requires_grad]
         optimizer: torch.optim.Optimizer
@@ -106,3 +110,48 @@ class TrainingState:
         self.optimizer.load_state_dict({**saved, "state": moments})
         self.generator.set_state(tensors["generator"])
         self.position = Position(**numbers)
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, recipe: Optimisation, done: float) -> None:
+    """The learning rate after a share of the run."""
+    factor = 1.0
+    if done < recipe.warmup:
+        factor = (done + 1e-3) / (recipe.warmup + 1e-3)
+    elif recipe.schedule == "cosine":
+        left = (done - recipe.warmup) / (1 - recipe.warmup)
+        factor = 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * left))
+    for group in optimizer.param_groups:
+        group["lr"] = recipe.learning_rate * factor
+
+
+@torch.no_grad()
+def average(state: TrainingState[Model], recipe: Optimisation) -> None:
+    """Move the averaged weights toward the current ones, faster at the beginning."""
+    if state.average:
+        updates = state.position.updates
+        decay = min(recipe.average, updates / (updates + 10))
+        weights = dict(state.model.named_parameters())
+        torch._foreach_lerp_(
+            list(state.average.values()), [weights[n] for n in state.average], 1 - decay
+        )
+
+
+@contextmanager
+def averaged(state: TrainingState[Model]) -> Iterator[None]:
+    """The averaged weights in the model's place, where the recipe keeps them."""
+    if not state.average:
+        yield
+        return
+    weights = {name: p.detach().clone() for name, p in state.model.named_parameters()}
+    _set_weights(state, state.average)
+    try:
+        yield
+    finally:
+        _set_weights(state, weights)
+
+
+@torch.no_grad()
+def _set_weights(state: TrainingState[Model], weights: dict[str, Tensor]) -> None:
+    parameters = dict(state.model.named_parameters())
+    for name, value in weights.items():
+        parameters[name].copy_(value)

@@ -1,0 +1,127 @@
+"""SentenceCompletion: word embeddings and context encoder learned by filling gaps (Section 5.1).
+
+Each word of a sentence in turn is hidden, and the encoder's context vector of the gap is compared
+with the word's embedding and with those of words drawn at random:
+
+    x_hat_e = ReLU(W_hd [h_fwd_{t-1}; h_bwd_{t+1}] + b_d)                          Eq. 6
+    loss    = -log sigma(x_hat_e . x_e) - sum over negatives v log sigma(-x_hat_e . x_v)
+
+One pass of each direction over a sentence gives the contexts of all its words. At its optimum
+x_hat . x_w + log q(w), with q the distribution of the negatives, is log p(w | gap) up to a
+constant.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from dntm.corpus.vocabulary import BOS, EOS
+from dntm.layout.ragged import lay_out_ragged
+from dntm.layout.segments import Segment
+from dntm.model.context_encoder import ContextEncoder
+
+
+@dataclass(frozen=True, slots=True)
+class GapLayout:
+    """The words of a batch time step by time step, the longest sentence first."""
+
+    segments: tuple[Segment, ...]
+    sequences: int
+    before: Int[np.ndarray, " words"]
+    """Rows the forward LSTM reads: at each word's place the token before it."""
+    after: Int[np.ndarray, " words"]
+    """Rows the backward LSTM reads, from each sentence's end."""
+    mirror: Int[np.ndarray, " words"]
+    """For each place, where the backward LSTM has read all that follows its word."""
+    reading: Int[np.ndarray, " words"]
+    """For each place, the number of its word in reading order through the batch."""
+
+
+def lay_out_gaps(sentences: Sequence[Int[np.ndarray, " time"]]) -> GapLayout:
+    """Lay out sentences of words, at least one in each."""
+    lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
+    ragged = lay_out_ragged(lengths)
+    first = np.cumsum(lengths) - lengths
+    words = np.concatenate(sentences)
+    here = first[ragged.sequence] + ragged.time
+    end = (first + lengths - 1)[ragged.sequence]
+    starts_at = ragged.time == 0
+    before = np.where(starts_at, BOS, words[here - ~starts_at])
+    after = np.where(starts_at, EOS, words[np.minimum(end - ragged.time + 1, end)])
+    mirror = ragged.place(ragged.sequence, lengths[ragged.sequence] - 1 - ragged.time)
+    segments, start = [], 0
+    for width, steps in groupby(ragged.widths):
+        count = len(list(steps))
+        segments.append(Segment(start, count, width))
+        start += count * width
+    return GapLayout(tuple(segments), len(sentences), before, after, mirror, here)
+
+
+class SentenceCompletion(nn.Module):
+    """One table of embeddings and a ContextEncoder over it."""
+
+    def __init__(
+        self,
+        rows: int,
+        embedding_dim: int,
+        encoder_dim: int,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.x = nn.Parameter(torch.empty(rows, embedding_dim))
+        self.encoder = ContextEncoder(embedding_dim, encoder_dim, embedding_dim)
+        nn.init.normal_(self.x, std=embedding_dim**-0.5, generator=generator)
+        self.encoder.reset_parameters(generator)
+
+    def forward(
+        self,
+        sentences: Sequence[Int[np.ndarray, " time"]],
+        negatives: Int[np.ndarray, "words negatives"],
+    ) -> Float[Tensor, ""]:
+        """The loss summed over all words of the sentences."""
+        layout = lay_out_gaps(sentences)
+        words = np.concatenate(sentences)
+        told_from = np.concatenate((words[:, None], negatives), 1)[layout.reading]
+        rows = np.concatenate((layout.before, layout.after, told_from.ravel()))
+        looked_up = nn.functional.embedding(self._indices(rows), self.x)
+        count = len(words)
+        before, after, candidates = torch.split(looked_up, [count, count, told_from.size])
+        x_hat = self._contexts(layout, before, after)
+        logits = torch.bmm(candidates.view(count, -1, x_hat.shape[1]), x_hat.unsqueeze(2))
+        # -log sigma(z) = softplus(-z): the word itself stands first.
+        sign = torch.ones_like(logits)
+        sign[:, 0] = -1
+        return nn.functional.softplus(sign * logits).sum()
+
+    @torch.no_grad()
+    def contexts(
+        self, sentences: Sequence[Int[np.ndarray, " time"]]
+    ) -> Float[Tensor, "words embedding_dim"]:
+        """The context vector of every word's gap, in reading order."""
+        layout = lay_out_gaps(sentences)
+        count = len(layout.before)
+        rows = self._indices(np.concatenate((layout.before, layout.after)))
+        before, after = torch.split(nn.functional.embedding(rows, self.x), count)
+        x_hat = self._contexts(layout, before, after)
+        return torch.empty_like(x_hat).index_copy_(0, self._indices(layout.reading), x_hat)
+
+    def _contexts(
+        self,
+        layout: GapLayout,
+        before: Float[Tensor, "words embedding_dim"],
+        after: Float[Tensor, "words embedding_dim"],
+    ) -> Float[Tensor, "words embedding_dim"]:
+        encoder = self.encoder
+        zero = before.new_zeros(layout.sequences, encoder.W_hd.shape[1] // 2)
+        h_forward, _, _ = encoder.forward_lstm.carry(before, layout.segments, zero, zero)
+        h_backward, _, _ = encoder.backward_lstm.carry(after, layout.segments, zero, zero)
+        mirrored = h_backward.index_select(0, self._indices(layout.mirror))
+        return encoder.contexts(h_forward, mirrored)
+
+    def _indices(self, values: Int[np.ndarray, " some"]) -> Int[Tensor, " some"]:
+        return torch.from_numpy(values).to(self.x.device)

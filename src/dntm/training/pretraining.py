@@ -1,0 +1,155 @@
+"""Pretraining: embeddings and context encoder by filling gaps (Section 5.1).
+
+Every update reads a batch of sentences, hides each of their words in turn and tells it from words
+drawn at random; see `dntm.model.sentence_completion`. Now and then the sentences held out are
+scored; the weights at the end are what `dntm train --pretrained` takes over.
+
+`pretrain_run` is a generator like `train_run`, and like it ends with the same bits however often
+it was interrupted. The text is made ready once, in the run folder.
+"""
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from dntm.corpus.dataset import Dataset
+from dntm.corpus.source import files_below
+from dntm.corpus.token_store import TokenStore, build_store
+from dntm.evaluation.completion import recover
+from dntm.model.pretrained_encoder import PretrainedEncoder
+from dntm.model.sentence_completion import SentenceCompletion
+from dntm.training.pretraining_config import PretrainConfig
+from dntm.training.run_folder import RunFolder
+from dntm.training.sentence_batches import Negatives, SentenceBatches, sentence_batch
+from dntm.training.signals import CHECKPOINT_SECONDS, Interrupted, stop_signals
+from dntm.training.state import TrainingState, average, averaged, set_learning_rate
+
+VALIDATION_SENTENCES = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainProgress:
+    """Where a run stands."""
+
+    iteration: int
+    """Updates done."""
+    words: int = 0
+    """Words hidden since the last progress."""
+    loss: float = 0.0
+    """The objective summed over them."""
+    validation: dict[str, Any] | None = None
+    """Right after a validation: recall and mean reciprocal rank on sentences held out."""
+
+
+def pretrain_run(
+    config: PretrainConfig,
+    *,
+    resume: bool = False,
+    reading: Callable[[int], object] = lambda _: None,
+) -> Generator[PretrainProgress, None, None]:
+    """Pretrain as configured, into `config.output_dir`; `reading` is told of words read."""
+    store = ready_text(config, resume=resume, progress=reading)
+    folder = RunFolder(config.output_dir)
+    generator = torch.Generator().manual_seed(config.seed)
+    sizes = config.model
+    model = SentenceCompletion(
+        len(store.vocabulary), sizes.embedding_dim, sizes.encoder_dim, generator
+    )
+    state = TrainingState.start(model, config.training, config.seed)
+    folder.restore(state)
+    with stop_signals() as stopped:
+        yield from _train(state, folder, config, store, stopped)
+    with averaged(state):
+        encoder = {n: p.detach().clone() for n, p in model.encoder.named_parameters()}
+        x = model.x.detach().clone()
+    share = Negatives(store.counts, config.training.smoothing).share
+    PretrainedEncoder(store.vocabulary, x, encoder, torch.from_numpy(share).float()).save(
+        folder.best
+    )
+    metrics = folder.metrics.read_text(encoding="utf-8").splitlines()
+    folder.write_results({"settings": asdict(config.training), "validations": len(metrics)})
+
+
+def ready_text(
+    config: PretrainConfig, *, resume: bool, progress: Callable[[int], object]
+) -> TokenStore:
+    """The run's text, read into its folder unless an interrupted run has done so."""
+    words = Dataset.open(config.dataset).vocabulary.words if config.dataset else ()
+    files = [f for source in config.text for f in _files(source)]
+    folder = RunFolder.resume(config) if resume else RunFolder.begin(config)
+    target = folder.path / "text"
+    if not (target / "text.json").exists():
+        build_store(files, target, config.store, words=words, progress=progress)
+    return TokenStore.open(target)
+
+
+def _files(source: Path) -> list[Path]:
+    return [Path("/dev/stdin")] if str(source) == "-" else files_below(source)
+
+
+def _train(
+    state: TrainingState[SentenceCompletion],
+    folder: RunFolder,
+    config: PretrainConfig,
+    store: TokenStore,
+    stopped: list[int],
+) -> Iterator[PretrainProgress]:
+    recipe, position = config.training, state.position
+    batches = SentenceBatches(store, recipe.batch, seed=config.seed).numbers(position.updates)
+    negatives = Negatives(store.counts, recipe.smoothing)
+    due = {-(-recipe.iterations * (i + 1) // recipe.validations) for i in range(recipe.validations)}
+    saved = time.monotonic()
+    while position.updates < recipe.iterations:
+        random = np.random.default_rng([config.seed, position.updates, recipe.negatives])
+        batch = sentence_batch(store, next(batches), negatives, recipe.negatives, random)
+        set_learning_rate(state.optimizer, recipe, position.updates / recipe.iterations)
+        loss = state.model(batch.sentences, batch.negatives)
+        state.optimizer.zero_grad()
+        (loss / batch.words).backward()
+        nn.utils.clip_grad_norm_(state.model.parameters(), recipe.clip)
+        state.optimizer.step()
+        position.updates += 1
+        average(state, recipe)
+        position.tokens += batch.words
+        position.nats += loss.item()
+        yield PretrainProgress(iteration=position.updates, words=batch.words, loss=loss.item())
+        if position.updates in due:
+            found = _validate(state, folder, store, negatives)
+            yield PretrainProgress(iteration=position.updates, validation=found)
+        if stopped or time.monotonic() - saved > CHECKPOINT_SECONDS:
+            folder.save(state)
+            saved = time.monotonic()
+        if stopped:
+            raise Interrupted
+    folder.save(state)
+
+
+def _validate(
+    state: TrainingState[SentenceCompletion],
+    folder: RunFolder,
+    store: TokenStore,
+    negatives: Negatives,
+) -> dict[str, Any]:
+    """Score sentences held out, and note it."""
+    position = state.position
+    position.validations += 1
+    bias = torch.from_numpy(np.log(negatives.share + 1e-12)).to(torch.float32)
+    sentences = store.sample_held_out(VALIDATION_SENTENCES)
+    with averaged(state):
+        found = asdict(recover(sentences, state.model.contexts, state.model.x, bias))
+    folder.append(
+        {
+            "validation": position.validations,
+            "updates": position.updates,
+            "loss": position.nats / position.tokens,
+            "held_out": found,
+        }
+    )
+    position.nats, position.tokens = 0.0, 0
+    return found

@@ -1,0 +1,116 @@
+"""Batches of sentences for pretraining: drawn at random, alike in length, the same for a seed.
+
+A batch of sentences of one length needs no padding. So sentences are drawn a pool at a time: the
+text is cut into blocks of neighbouring sentences, an epoch goes through the blocks in random order,
+64 of them make a pool, and the pool is cut by length into batches that come in random order.
+Nothing grows with the text but the order of the blocks; every batch follows from the seed and its
+number, so that a run taken up again needs no more than that.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dntm.corpus.token_store import TokenStore
+from dntm.corpus.vocabulary import BOS, EOS
+
+POOL = 64
+"""Blocks, and about as many batches, of a pool."""
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SentenceBatch:
+    """Sentences as rows, with the words each hidden word is to be told from."""
+
+    sentences: list[Rows]
+    negatives: NDArray[np.int64]
+    """Words by negatives, word after word through the sentences."""
+
+    @property
+    def words(self) -> int:
+        """Hidden words of the batch."""
+        return len(self.negatives)
+
+    def share(self, rank: int, of: int) -> "SentenceBatch":
+        """The sentences that one of several processes reads."""
+        ends = np.cumsum([len(sentence) for sentence in self.sentences])[:-1]
+        negatives = np.split(self.negatives, ends)[rank::of] if self.sentences else []
+        empty = self.negatives[:0]
+        return SentenceBatch(self.sentences[rank::of], np.concatenate([empty, *negatives]))
+
+
+class SentenceBatches:
+    """The batches of a run, from any of them on."""
+
+    def __init__(self, store: TokenStore, batch: int, *, seed: int) -> None:
+        self.store, self.batch, self.seed = store, batch, seed
+        blocks = [
+            (start, min(start + batch, end))
+            for first, end in store.train.tolist()
+            for start in range(first, end, batch)
+        ]
+        self.blocks: NDArray[np.int64] = np.array(blocks, dtype=np.int64).reshape(-1, 2)
+        if not len(self.blocks):
+            raise ValueError("the text holds no sentence to train on")
+
+    def numbers(self, start: int = 0) -> Iterator[NDArray[np.int64]]:
+        """Sentence numbers of batch `start` and of all after it, without end."""
+        epoch = 0
+        while True:
+            order = np.random.default_rng([self.seed, epoch]).permutation(len(self.blocks))
+            for pool in range(0, len(order), POOL):
+                blocks = self.blocks[order[pool : pool + POOL]]
+                batches = -(-int((blocks[:, 1] - blocks[:, 0]).sum()) // self.batch)
+                if start >= batches:
+                    start -= batches
+                    continue
+                random = np.random.default_rng([self.seed, epoch, pool])
+                yield from self._pool(blocks, random)[start:]
+                start = 0
+            epoch += 1
+
+    def _pool(
+        self, blocks: NDArray[np.int64], random: np.random.Generator
+    ) -> list[NDArray[np.int64]]:
+        numbers = random.permutation(
+            np.fromiter(chain.from_iterable(range(a, b) for a, b in blocks.tolist()), np.int64)
+        )
+        lengths = self.store.starts[numbers + 1] - self.store.starts[numbers]
+        numbers = numbers[np.argsort(-lengths, kind="stable")]
+        batches = [numbers[i : i + self.batch] for i in range(0, len(numbers), self.batch)]
+        return [batches[i] for i in random.permutation(len(batches))]
+
+
+class Negatives:
+    """Words drawn in proportion to their smoothed counts; never <bos> or <eos>."""
+
+    def __init__(self, counts: NDArray[np.int64], smoothing: float) -> None:
+        weights = counts.astype(np.float64) ** smoothing
+        weights[[BOS, EOS]] = 0
+        weights[counts == 0] = 0
+        self.share = weights / weights.sum()
+        self._until = np.cumsum(self.share)
+
+    def draw(self, words: int, negatives: int, random: np.random.Generator) -> NDArray[np.int64]:
+        """So many for each of so many words."""
+        found = np.searchsorted(self._until, random.random((words, negatives)) * self._until[-1])
+        rows: NDArray[np.int64] = np.minimum(found, len(self.share) - 1)
+        return rows
+
+
+def sentence_batch(
+    store: TokenStore,
+    numbers: NDArray[np.int64],
+    negatives: Negatives,
+    each: int,
+    random: np.random.Generator,
+) -> SentenceBatch:
+    """The batch of these sentences."""
+    sentences = [store.sentence(int(number)).astype(np.int64) for number in numbers]
+    words = sum(map(len, sentences))
+    return SentenceBatch(sentences, negatives.draw(words, each, random))
