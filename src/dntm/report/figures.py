@@ -101,19 +101,20 @@ def _figure(results: StudyResults, kind: _Kind, names: list[str]) -> Figure | No
 
 def _draw(kind: _Kind, bands: dict[str, Band]) -> str:
     with mpl.rc_context(_STYLE):
-        drawing = Drawing(figsize=(6.2, 3.5), layout="constrained")
+        drawing = Drawing(figsize=(4.8, 3.2), layout="constrained")
         axes = drawing.subplots()
         for name, found in bands.items():
             _line(axes, name, found)
         shown = next(iter(bands.values()))
-        filled = [i for i in range(len(shown.mean)) if not np.isnan(shown.mean[i])]
-        labels = [shown.labels[i].replace("-", "–") for i in filled]
-        axes.set_xticks(filled, labels, rotation=30 if kind.curve == "position" else 0)
+        filled = np.flatnonzero(~np.isnan(shown.mean))
+        ticks = range(filled[0], filled[-1] + 1)
+        labels = [shown.labels[i].replace("-", "–") for i in ticks]
+        axes.set_xticks(ticks, labels, rotation=40 if len(ticks) > 6 else 0)
         axes.set_xlabel(kind.axis)
         axes.set_ylabel("Perplexity")
         axes.grid(axis="y", linewidth=0.6)
         axes.set_axisbelow(True)
-        axes.legend(frameon=False)
+        drawing.legend(loc="outside upper left", ncols=2, frameon=False, fontsize=8.5)
         target = io.StringIO()
         drawing.savefig(target, format="svg", transparent=True, metadata={"Date": None})
     return _inline(target.getvalue())

@@ -97,7 +97,7 @@ def _table(table: Table) -> str:
     # A region that scrolls must be reachable by keyboard, and so needs a name.
     return (
         f'<div class="wide" role="region" tabindex="0" aria-label="{escape(table.title)}">\n'
-        f"<table>\n<caption>{escape(table.title)}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        f"<table>\n<caption><span>{escape(table.title)}</span></caption>\n<thead><tr>{head}</tr></thead>\n"
         f'<tbody>\n{body}\n</tbody>\n</table>\n</div>\n<p class="note">{escape(table.caption)}</p>'
     )
 
