@@ -8,18 +8,9 @@ export OMP_NUM_THREADS ?= $(shell nproc 2>/dev/null || echo 1)
 
 .PHONY: quickstart test install install-dev browser lint types layers unit format clean
 
-# A slice of the default corpus, the baseline (A) and the dynamic model (D), side by side
-QUICK := runs/quickstart
+# The paper's study in small: a slice of the default corpus, the baseline (A) and the dynamic model (D)
 quickstart: install
-	test -f datasets/quickstart/dataset.json || $(BIN)/dntm data build sotu --limit 50 \
-		--vocabulary-size 5000 --output-dir datasets/quickstart
-	test -f $(QUICK)-a/all_results.json || $(BIN)/dntm train --dataset datasets/quickstart \
-		--recipe quick --model.variant baseline --output-dir $(QUICK)-a $(call resume,$(QUICK)-a)
-	test -f $(QUICK)-d/all_results.json || $(BIN)/dntm train --dataset datasets/quickstart \
-		--recipe quick --model.variant both --output-dir $(QUICK)-d $(call resume,$(QUICK)-d)
-	$(BIN)/dntm evaluate $(QUICK)-a $(QUICK)-d --split test
-
-resume = $(if $(wildcard $(1)/config.yaml),--resume)
+	$(BIN)/dntm reproduce --preset quick --output-dir studies/quickstart
 
 test: install-dev browser lint types layers unit
 

@@ -7,17 +7,10 @@ import tyro
 
 from dntm.cli.tables import print_groups
 from dntm.corpus.dataset import Dataset, content_hash
-from dntm.corpus.statistics import PAPER_TABLE_1, SplitStatistics
+from dntm.corpus.statistics import SplitStatistics
 from dntm.evaluation.groups import as_plain, score_groups
 from dntm.evaluation.ideal import ideal_records
-
-_ROWS = (
-    "# of documents",
-    "Avg. # of sentences",
-    "Avg. # of unique entities",
-    "... occurring more than once",
-    "Avg. # of occurrences of an entity",
-)
+from dntm.experiments.paper import PAPER_TABLE_1, TABLE_1_ROWS
 
 
 @dataclass(frozen=True)
@@ -42,7 +35,7 @@ def print_table_1(dataset: Dataset) -> None:
         split: SplitStatistics(**dataset.information["counts"][split]) for split in PAPER_TABLE_1
     }
     print(f"{'Table 1 (paper: OntoNotes)':<36}" + "".join(f"{split:>18}" for split in counts))
-    for row, label in enumerate(_ROWS):
+    for row, label in enumerate(TABLE_1_ROWS):
         cells = []
         for split, statistics in counts.items():
             ours, paper = statistics.table_1()[row], PAPER_TABLE_1[split][row]

@@ -15,7 +15,7 @@ import tyro
 from tqdm import tqdm
 
 from dntm.cli.settings import recipe_and_file, shows
-from dntm.experiments import PRETRAINING
+from dntm.experiments.recipes import PRETRAINING
 from dntm.training.pretraining_config import PretrainConfig
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ def recipe_and_file(
     given, _ = first.parse_known_args(arguments)
     default = from_recipe(given.recipe)
     if given.config:
-        default = merged(default, _read_yaml(given.config), str(given.config))
+        default = merged(default, read_yaml(given.config), str(given.config))
     return default
 
 
@@ -39,7 +39,8 @@ def shows() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _read_yaml(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The settings of a YAML file."""
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:

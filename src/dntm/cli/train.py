@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from dntm.cli.settings import recipe_and_file, shows
 from dntm.cli.tables import print_groups
-from dntm.experiments import RECIPES
+from dntm.experiments.recipes import RECIPES
 from dntm.training.config import TrainConfig
 
 if TYPE_CHECKING:

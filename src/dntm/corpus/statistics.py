@@ -7,13 +7,6 @@ from dataclasses import dataclass
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import Vocabulary
 
-PAPER_TABLE_1 = {
-    "train": (2725, 25.7, 15.6, 9.3, 3.2),
-    "dev": (335, 27.2, 16.8, 9.9, 3.2),
-    "test": (336, 26.4, 15.8, 9.5, 3.1),
-}
-"""Documents; a document's sentences, entities, repeated entities; an entity's occurrences."""
-
 
 @dataclass
 class SplitStatistics:

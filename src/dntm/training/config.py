@@ -3,7 +3,8 @@
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 import yaml
 
@@ -62,14 +63,19 @@ def merged(config: T, values: dict[str, Any], source: str, prefix: str = "") -> 
                 f"{source}: unknown setting {prefix + name!r}, expected one of {', '.join(known)}"
             )
         old: Any = getattr(config, name)
+        kind = known[name].type
         if dataclasses.is_dataclass(old) and not isinstance(old, type):
             if not isinstance(value, dict):
                 raise ValueError(f"{source}: {prefix + name} is {value!r}, expected settings")
             changes[name] = merged(old, value, source, f"{prefix}{name}.")
-        elif known[name].type in (Path, Path | None) and value is not None:
+        elif value is None and NoneType in get_args(kind):
+            changes[name] = None
+        elif kind in (Path, Path | None) and value is not None:
             changes[name] = Path(value)
-        elif known[name].type == tuple[Path, ...] and isinstance(value, list):
+        elif kind == tuple[Path, ...] and isinstance(value, list):
             changes[name] = tuple(Path(path) for path in value)
+        elif isinstance(value, list) and (old is None or isinstance(old, tuple)):
+            changes[name] = tuple(value)
         else:
             changes[name] = _typed(value, old, f"{source}: {prefix + name}")
     return dataclasses.replace(config, **changes)

@@ -114,7 +114,7 @@ def _train(
 ) -> Iterator[Progress]:
     config, group, train = run.config, run.group, run.texts.train
     recipe, position = config.training, state.position
-    step = group.share_gradients(_Step(state.model))
+    step = group.share_gradients(StretchLoss(state.model))
     saved = time.monotonic()
     per_epoch = -(-len(train) // recipe.batch)
     due = {-(-per_epoch * (i + 1) // recipe.validations) for i in range(recipe.validations)}
@@ -145,7 +145,7 @@ def _train(
         run.folder.save(state)
 
 
-class _Step(nn.Module):
+class StretchLoss(nn.Module):
     """The loss of a stretch, as a module whose gradients processes can share."""
 
     def __init__(self, model: DynamicTextModel) -> None:

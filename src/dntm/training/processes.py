@@ -57,14 +57,19 @@ class Processes:
         return DistributedDataParallel(step, find_unused_parameters=True)
 
 
+def alone() -> Processes:
+    """The one process of an ordinary run."""
+    return Processes(0, 1, torch.device("cpu"))
+
+
 @contextmanager
 def processes() -> Iterator[Processes]:
     """The processes that torchrun started, or this one alone."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
-    device = torch.device("cpu")
     if count == 1:
-        yield Processes(0, 1, device)
+        yield alone()
         return
+    device = torch.device("cpu")
     if torch.cuda.is_available():
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)

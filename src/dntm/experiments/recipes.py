@@ -1,4 +1,4 @@
-"""The paper's models and recipes, as data (Section 5).
+"""Recipes: how large a model is and how it is trained, as data (Section 5.1).
 
 `paper` is the recipe of Section 5.1. `modern` is what helps on small corpora today; `docs/log.md`
 tells what was tried for it and what each step gave. `quick` is small enough for a first look.

@@ -1,0 +1,157 @@
+"""StudyConfig: everything that a study depends on, and where its files stand. No torch in here.
+
+STUDY/study.yaml           these settings
+STUDY/dataset/             the dataset
+STUDY/pretraining/         the context encoder's pretraining, where text for it was given
+STUDY/runs/NAME-SEED/      one cell: a run folder, records-test.csv, cloze-test.csv, machine.json
+STUDY/report/              what `dntm report STUDY` makes of them
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dntm.corpus.build import BuildConfig
+from dntm.corpus.prepare import ReadConfig
+from dntm.experiments.models import MODELS, PaperModel
+from dntm.model.config import ModelConfig
+from dntm.training.config import merged
+from dntm.training.recipe import Recipe
+
+RESULTS = ("all_results.json", "records-test.csv", "cloze-test.csv")
+"""The files that make a cell finished; each is written aside and moved into place."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyConfig:
+    """One study: which models, with which seeds, on which dataset, how large and how trained."""
+
+    preset: str = ""
+    """Which preset the settings started from."""
+    corpus: str = ""
+    """A corpus by name, a file or folder, or a dataset folder."""
+    given: str | None = None
+    """A local copy or mirror of a corpus known by name."""
+    text: tuple[str, ...] = ()
+    """Text files to pretrain the context encoder on; none: no pretraining."""
+    pretraining_iterations: int = 50_000
+    """Updates of the pretraining."""
+    models: tuple[str, ...] = tuple(MODELS)
+    seeds: tuple[int, ...] = (1, 2, 3)
+    reading: ReadConfig = field(default_factory=ReadConfig)
+    build: BuildConfig = field(default_factory=BuildConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    """The sizes; variant, merging function and vocabulary are the cell's and the dataset's."""
+    training: Recipe = field(default_factory=Recipe)
+
+    def __post_init__(self) -> None:
+        for name in self.models:
+            if name not in MODELS:
+                raise ValueError(f"model {name!r}, expected one of {', '.join(MODELS)}")
+        for seed in self.seeds:
+            if not isinstance(seed, int) or seed < 0:
+                raise ValueError(f"seed {seed!r}, expected a whole number")
+        for what, values in (("model", self.models), ("seed", self.seeds)):
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f"a study needs each {what} once, at least one; given: {values}")
+
+    def to_yaml(self) -> str:
+        """All settings, as the study folder keeps them."""
+        return yaml.safe_dump(_plain(dataclasses.asdict(self)), sort_keys=False)
+
+    @classmethod
+    def from_yaml(cls, path: Path) -> "StudyConfig":
+        """Read what `to_yaml` wrote."""
+        try:
+            values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ValueError(
+                f"{path.parent} is no study: it has no study.yaml (dntm reproduce)"
+            ) from None
+        except yaml.YAMLError as error:
+            raise ValueError(f"{path} is not YAML: {error}") from None
+        if not isinstance(values, dict):
+            raise ValueError(f"{path}: expected settings such as 'seeds: [1, 2, 3]'")
+        return merged(cls(), values, str(path))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model with one seed."""
+
+    model: PaperModel
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """What its run folder is called: D-gru-relu-1."""
+        return f"{self.model.name}-{self.seed}"
+
+    def matches(self, pattern: str) -> bool:
+        """Whether a pattern is the name, or matches that, of the cell, its model or its letter."""
+        names = (self.name, self.model.name, self.model.letter)
+        return any(fnmatchcase(name, pattern) for name in names)
+
+
+@dataclass(frozen=True)
+class StudyFolder:
+    """The files of a study."""
+
+    path: Path
+
+    @property
+    def settings(self) -> Path:
+        """All settings of the study."""
+        return self.path / "study.yaml"
+
+    @property
+    def dataset(self) -> Path:
+        """The dataset folder."""
+        return self.path / "dataset"
+
+    @property
+    def pretraining(self) -> Path:
+        """The run folder of the pretraining."""
+        return self.path / "pretraining"
+
+    @property
+    def report(self) -> Path:
+        """The folder of the report."""
+        return self.path / "report"
+
+    def lock(self, part: str) -> Path:
+        """What claims a part of the study: a cell's name, dataset or pretraining."""
+        return self.path / ".locks" / part
+
+    def run(self, cell: Cell) -> Path:
+        """The cell's run folder."""
+        return self.path / "runs" / cell.name
+
+    def finished(self, cell: Cell) -> bool:
+        """Whether all results of a cell are there."""
+        return all((self.run(cell) / name).is_file() for name in RESULTS)
+
+
+def cells(config: StudyConfig) -> list[Cell]:
+    """All cells, first one seed of every model, then the next: a partial study says something."""
+    return [Cell(MODELS[name], seed) for seed in config.seeds for name in config.models]
+
+
+def chosen(config: StudyConfig, only: tuple[str, ...]) -> list[Cell]:
+    """The cells that match at least one of the patterns; all where there is none."""
+    found = cells(config)
+    for pattern in only:
+        if not any(cell.matches(pattern) for cell in found):
+            names = ", ".join(cell.name for cell in found)
+            raise ValueError(f"--only {pattern} matches nothing of this study: {names}")
+    return [c for c in found if not only or any(c.matches(pattern) for pattern in only)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return str(value) if isinstance(value, Path) else value

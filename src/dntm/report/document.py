@@ -1,0 +1,98 @@
+"""A report as a value: sections of paragraphs, lists, tables and figures, before any format."""
+
+from dataclasses import dataclass, field
+
+Scalar = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What stands in one place of a table."""
+
+    text: str
+    under: str = ""
+    """A second, smaller line: the paper's value."""
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table; the first entries are words, the others numbers."""
+
+    entries: tuple[Entry, ...]
+    block: bool = False
+    """Whether a line parts it from the row above."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table to read, and its numbers to compute with."""
+
+    key: str
+    """The name of its files."""
+    title: str
+    caption: str
+    header: tuple[str, ...]
+    words: int
+    """How many columns on the left hold words."""
+    rows: tuple[Row, ...]
+    data: tuple[dict[str, Scalar], ...] = field(default=())
+    """What the CSV file holds, unrounded: the same columns in every row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A drawing."""
+
+    key: str
+    title: str
+    caption: str
+    svg: str
+    description: str
+    """In words, for who cannot see it."""
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Running text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list; of a pair the first half is a heading of its own."""
+
+    items: tuple[str | tuple[str, str], ...]
+
+
+Block = Paragraph | Items | Table | Figure
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report."""
+
+    key: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All of it."""
+
+    title: str
+    lead: tuple[str, ...]
+    """A few lines that say what this is."""
+    sections: tuple[Section, ...]
+
+    @property
+    def tables(self) -> list[Table]:
+        """All tables, in order."""
+        return [b for section in self.sections for b in section.blocks if isinstance(b, Table)]
+
+    @property
+    def figures(self) -> list[Figure]:
+        """All figures, in order."""
+        return [b for section in self.sections for b in section.blocks if isinstance(b, Figure)]

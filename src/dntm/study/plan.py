@@ -1,0 +1,56 @@
+"""The plan of a study: its settings agreed with its folder, and its text files found."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from dntm.corpus.catalog import CORPORA
+from dntm.experiments.study import StudyConfig, StudyFolder
+from dntm.files import write_text
+
+
+def resolved(config: StudyConfig) -> StudyConfig:
+    """The settings with paths that hold wherever a command is called, and sizes that fit."""
+    corpus, text, model = config.corpus, config.text, config.model
+    if corpus not in CORPORA:
+        corpus = _existing(corpus, "corpus")
+    if text:
+        text = tuple(_existing(path, "text") for path in text)
+        # Pretraining compares context vectors with embeddings.
+        model = dataclasses.replace(model, context_dim=model.embedding_dim)
+    given = config.given
+    if given is not None and Path(given).exists():
+        given = str(Path(given).resolve())
+    return dataclasses.replace(config, corpus=corpus, text=text, model=model, given=given)
+
+
+def agree(folder: StudyFolder, config: StudyConfig) -> None:
+    """Record the settings of a new study; refuse others than those of one that exists."""
+    if not folder.settings.exists():
+        write_text(folder.settings, config.to_yaml())
+        return
+    saved = StudyConfig.from_yaml(folder.settings)
+    if saved != config:
+        raise ValueError(
+            f"{folder.settings} holds a study with other settings ({_difference(saved, config)}): "
+            "choose another --output-dir, or give the same settings"
+        )
+
+
+def _existing(path: str, what: str) -> str:
+    found = Path(path)
+    if not found.exists():
+        known = f", nor a corpus known by name: {', '.join(CORPORA)}" if what == "corpus" else ""
+        raise ValueError(f"--{what} {path} is no file or folder{known}")
+    return str(found.resolve())
+
+
+def _difference(saved: Any, given: Any, prefix: str = "") -> str:
+    """The first setting that differs, with both values."""
+    for field in dataclasses.fields(saved):
+        old, new = getattr(saved, field.name), getattr(given, field.name)
+        if old != new and dataclasses.is_dataclass(old):
+            return _difference(old, new, f"{prefix}{field.name}.")
+        if old != new:
+            return f"{prefix}{field.name}: {old!r} there, {new!r} given"
+    raise AssertionError("the settings are the same")

@@ -1,0 +1,139 @@
+"""A short measured trial: how long the cells of a study will take on this machine.
+
+For every kind of model in the plan a few batches of the real data are trained and timed, at the
+study's size and with a job's share of threads, and a few documents are scored. The rest is
+arithmetic over the tokens that a cell reads. Jobs that run side by side slow each other down, and
+so does whatever else the machine does: the time left is corrected as cells finish.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from dntm.corpus.dataset import Dataset
+from dntm.corpus.document import AnonymizedDocument
+from dntm.experiments.models import VARIANTS
+from dntm.experiments.study import Cell, StudyConfig, StudyFolder
+
+TRIAL_SECONDS = 4.0
+"""How long each kind of model is tried, at most (a batch is always finished)."""
+SETUP_SECONDS = 6.0
+"""What a cell needs to start: imports, reading the dataset, saving the weights."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Tokens a second of one kind of model."""
+
+    trained: float
+    scored: float
+    gaps: float
+    """Gaps of the cloze test a second."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one cell has to read."""
+
+    trained: int
+    scored: int
+    gaps: int
+
+
+def work(dataset: Dataset, config: StudyConfig) -> Work:
+    """Tokens to train on and to score, and gaps to fill, of one cell; ends of sentences count."""
+    counts = dataset.information["counts"]
+    tokens = {split: counts[split]["tokens"] + counts[split]["sentences"] for split in counts}
+    recipe = config.training
+    return Work(
+        trained=recipe.epochs * tokens["train"],
+        scored=(recipe.epochs * recipe.validations + 1) * tokens["dev"] + 2 * tokens["test"],
+        gaps=sum(_gaps(document) for document in dataset.documents("test")),
+    )
+
+
+def estimate(speed: Speed, needed: Work) -> float:
+    """Seconds of one cell."""
+    return (
+        SETUP_SECONDS
+        + needed.trained / speed.trained
+        + needed.scored / speed.scored
+        + needed.gaps / speed.gaps
+    )
+
+
+def measure(
+    folder: StudyFolder, config: StudyConfig, letters: Sequence[str], threads: int
+) -> dict[str, Speed]:
+    """Try each kind of model; runs in a process of its own, which torch's threads ask for."""
+    import torch
+
+    torch.set_num_threads(threads)
+    dataset = Dataset.open(folder.dataset)
+    return {letter: _try(dataset, config, letter) for letter in letters}
+
+
+def letters_of(cells: Iterable[Cell]) -> list[str]:
+    """The kinds of models among the cells."""
+    return sorted({cell.model.letter for cell in cells})
+
+
+def _try(dataset: Dataset, config: StudyConfig, letter: str) -> Speed:
+    import torch
+
+    from dntm.evaluation.cloze import ClozeText
+    from dntm.evaluation.scoring import TextModel
+    from dntm.model.language_model import DynamicTextModel
+    from dntm.training.batches import epoch_batches
+    from dntm.training.language_modelling import StretchLoss, train_batch
+    from dntm.training.processes import alone
+    from dntm.training.state import TrainingState
+
+    vocabulary, recipe = dataset.vocabulary, config.training
+    sizes = replace(
+        config.model,
+        variant=VARIANTS[letter],
+        vocabulary=len(vocabulary),
+        entities=vocabulary.entities,
+    )
+    model = DynamicTextModel(sizes, torch.Generator().manual_seed(0))
+    if config.text and recipe.freeze_encoder:
+        model.freeze_encoder()
+    state = TrainingState.start(model, recipe, seed=0)
+    documents = [
+        [vocabulary.encode(sentence) for sentence in document.sentences]
+        for document in islice(dataset.documents("train"), 12 * recipe.batch)
+    ]
+    batches = epoch_batches(len(documents), recipe.batch, seed=0, epoch=0)
+    step = StretchLoss(model)
+    read = (
+        train_batch(state, [documents[d] for d in batch], recipe, step, alone())[0]
+        for batch in batches
+    )
+    next(read)  # the first one prepares much that the others find done
+    reader = TextModel(model, vocabulary)
+    sample = list(islice(dataset.documents("test"), 8))
+    texts = [ClozeText.of(document) for document in sample]
+    return Speed(
+        trained=_rate(read),
+        scored=_rate(len(scores) for scores in reader.score_all(sample)),
+        gaps=_rate(len(text.gaps) for text, _ in zip(texts, reader.fill_all(texts), strict=True)),
+    )
+
+
+def _rate(amounts: Iterable[int]) -> float:
+    """How much a second, over some seconds at most."""
+    start, done, seconds = time.perf_counter(), 0, 0.0
+    for amount in amounts:
+        done += amount
+        seconds = time.perf_counter() - start
+        if seconds > TRIAL_SECONDS:
+            break
+    return max(done, 1) / max(seconds, 1e-9)
+
+
+def _gaps(document: AnonymizedDocument) -> int:
+    from dntm.evaluation.cloze import ClozeText
+
+    return len(ClozeText.of(document).gaps)

@@ -1,0 +1,107 @@
+"""Study folders with made-up numbers: what a report says must follow from them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dntm.corpus.build import BuildConfig
+from dntm.corpus.dataset import Dataset
+from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.prepare import ReadConfig, prepare
+from dntm.evaluation.cloze import ClozeRecords, ClozeText, Filled
+from dntm.evaluation.records import Records
+from dntm.experiments.models import MODELS
+from dntm.experiments.presets import PRESETS
+from dntm.experiments.study import StudyFolder, cells
+from dntm.files import write_text
+from dntm.study.cell import train_config
+
+_STATIC = {"reappearing": 50.0, "following": 100.0, "other": 60.0, "quantile": 0.5}
+PAPER_LIKE = {name: dict(_STATIC) for name in MODELS}
+for _name, _numbers in PAPER_LIKE.items():
+    _letter, _merging = _name[0], MODELS[_name].merging
+    if _letter in "BD":
+        _numbers |= {"following": 80.0, "quantile": 0.9}
+    if _letter in "CD":
+        _numbers["reappearing"] = 30.0
+    if _merging == "max" and _letter != "A":
+        _numbers["reappearing"] += 1.0
+    if _merging == "latest":
+        _numbers["other"] = 70.0
+"""Perplexities by kind of token, and how often the true entity wins, as the paper has it."""
+
+
+def study(
+    folder: Path,
+    numbers: Mapping[str, Mapping[str, float]] = PAPER_LIKE,
+    *,
+    seeds: tuple[int, ...] = (1, 2),
+    corpus: str = "",
+    planned: tuple[str, ...] = tuple(MODELS),
+) -> StudyFolder:
+    """A study whose models have these numbers; those without any are planned, but missing."""
+    folder.mkdir(parents=True)
+    config = replace(
+        PRESETS["paper"], corpus=corpus or str(folder / "texts.jsonl"), models=planned, seeds=seeds
+    )
+    made = StudyFolder(folder)
+    write_text(made.settings, config.to_yaml())
+    _dataset(folder, made.dataset)
+    documents = list(Dataset.open(made.dataset).documents("test"))
+    for cell in cells(config):
+        if cell.model.name not in numbers:
+            continue
+        run, mine = made.run(cell), numbers[cell.model.name]
+        noise = np.random.default_rng([cell.seed, list(MODELS).index(cell.model.name)])
+        _records(documents, mine, noise).write(run / "records-test.csv")
+        _cloze(documents, mine["quantile"], noise).write(run / "cloze-test.csv")
+        sizes = {"parameters": {"total": 19_200_000, "finetuned": 14_400_000}, "splits": {}}
+        write_text(run / "all_results.json", json.dumps(sizes))
+        write_text(run / "config.yaml", train_config(made, config, cell).to_yaml())
+        write_text(run / "metrics.jsonl", '{"dev": {"all": 70.0}}\n')
+    return made
+
+
+def _dataset(folder: Path, target: Path) -> None:
+    lines = []
+    for number in range(40):
+        sentences = [["Ann", "met", "Bo", "at", "noon"], ["Bo", "saw", "Ann", "go", "home"]] * 6
+        clusters = [
+            [[at, at] for at in (5 * s + 2 * (s % 2) for s in range(12))],
+            [[at, at] for at in (5 * s + 2 - 2 * (s % 2) for s in range(12))],
+        ]
+        document = {"doc_key": f"d{number}", "sentences": sentences, "clusters": clusters}
+        lines.append(json.dumps(document))
+    (folder / "texts.jsonl").write_text("\n".join(lines) + "\n")
+    settings = BuildConfig(max_entities=3, vocabulary_size=20)
+    reading = ReadConfig(fractions=(0.2, 0.1, 0.7))
+    prepare(str(folder / "texts.jsonl"), target, reading, settings)
+
+
+def _records(
+    documents: list[AnonymizedDocument], mine: Mapping[str, float], noise: np.random.Generator
+) -> Records:
+    empty = [np.zeros(sum(len(s) + 1 for s in d.sentences)) for d in documents]
+    records = Records.of(documents, empty)
+    perplexity = np.full(len(records), mine["other"])
+    perplexity[records.follows > 0] = mine["following"]
+    perplexity[records.occurrence > 1] = mine["reappearing"]
+    scores = -np.log(perplexity) + noise.normal(0, 0.002, len(records))
+    return replace(records, log_probability=scores)
+
+
+def _cloze(
+    documents: list[AnonymizedDocument], share: float, noise: np.random.Generator
+) -> ClozeRecords:
+    texts = [ClozeText.of(document) for document in documents]
+    filled = []
+    for text in texts:
+        values: list[float] = []
+        for gap in text.gaps:
+            wins = noise.random() < share
+            values += [float((c == gap.entity) == wins) for c in gap.candidates]
+        filled.append(Filled(np.array(values), np.zeros(len(values))))
+    return ClozeRecords.of(texts, filled)

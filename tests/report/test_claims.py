@@ -1,0 +1,81 @@
+"""What the report says of the paper's claims follows the numbers, whichever way they point."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from dntm.report.claims import Claim, claims
+from dntm.report.results import read_results
+from tests.report.made_up import PAPER_LIKE, study
+
+Numbers = Mapping[str, Mapping[str, float]]
+
+
+def verdicts(folder: Path, numbers: Numbers) -> dict[str, Claim]:
+    found = claims(read_results(study(folder, numbers, seeds=(1,))))
+    return {claim.statement: claim for claim in found}
+
+
+def changed(name: str, **values: float) -> Numbers:
+    return {**PAPER_LIKE, name: {**PAPER_LIKE[name], **values}}
+
+
+OUTPUT = "Dynamic output helps predict reappearing entities"
+INPUT = "Dynamic input helps predict the words that follow entities"
+BOTH = "Both together help more than either alone"
+GRU = "GRU merging is at least as good as max pooling for entities"
+LATEST = "The latest context alone is the worst merging function"
+CLOZE = "Dynamic input carries the cloze test"
+ALL = "Every dynamic model outperforms the baseline"
+
+
+def test_numbers_like_the_papers_bear_all_claims_out(tmp_path: Path) -> None:
+    found = verdicts(tmp_path / "study", PAPER_LIKE)
+
+    assert {statement: claim.verdict for statement, claim in found.items()} == dict.fromkeys(
+        (ALL, OUTPUT, INPUT, BOTH, GRU, LATEST, CLOZE), "held"
+    )
+    assert "30.0 with C-gru-relu against 50.0 with A (−40.0 %" in found[OUTPUT].finding
+
+
+@pytest.mark.parametrize(
+    ("statement", "numbers", "finding"),
+    [
+        (ALL, changed("B-gru-relu", other=90.0), "with B-gru-relu against"),
+        (OUTPUT, changed("C-gru-relu", reappearing=55.0), "55.0 with C-gru-relu against 50.0"),
+        (
+            INPUT,
+            changed("B-gru-relu", following=120.0),
+            "B-gru-relu against 100.0 with A (+20.0 %",
+        ),
+        (BOTH, changed("D-gru-relu", other=75.0), "with D-gru-relu against"),
+        (GRU, changed("C-gru", reappearing=90.0), "the worst of them is C-gru, reappearing"),
+        (LATEST, changed("C-max", other=99.0), "Max pooling for C"),
+        (CLOZE, changed("B-gru-relu", quantile=0.4), "B-gru-relu less A −0."),
+    ],
+)
+def test_the_opposite_numbers_make_the_opposite_claim(
+    tmp_path: Path, statement: str, numbers: Numbers, finding: str
+) -> None:
+    found = verdicts(tmp_path / "study", numbers)
+
+    assert found[statement].verdict == "did not hold"
+    assert finding in found[statement].finding
+
+
+def test_a_difference_within_its_interval_is_not_clear(tmp_path: Path) -> None:
+    found = verdicts(tmp_path / "study", changed("C-gru-relu", reappearing=49.999))
+
+    assert found[OUTPUT].verdict == "not clear"
+    assert found[INPUT].verdict == "held"
+
+
+def test_claims_about_missing_models_say_that_they_were_not_tested(tmp_path: Path) -> None:
+    few = {name: PAPER_LIKE[name] for name in ("A", "D-gru-relu")}
+
+    found = verdicts(tmp_path / "study", few)
+
+    assert found[ALL].verdict == "held"
+    assert found[OUTPUT].verdict == found[LATEST].verdict == "could not be tested"
+    assert found[OUTPUT].finding == "No finished run of C-gru-relu."

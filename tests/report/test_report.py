@@ -1,0 +1,226 @@
+"""The report: its numbers, its formats, and that it is the same every time."""
+
+import csv
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from dntm.evaluation.groups import score_groups
+from dntm.evaluation.records import Records
+from dntm.evaluation.uncertainty import mean_and_error
+from dntm.experiments.paper import PAPER_TABLE_3
+from dntm.experiments.study import StudyFolder
+from dntm.report.conditions import DECISIONS
+from dntm.report.content import content
+from dntm.report.document import Entry, Row, Table
+from dntm.report.html import as_html
+from dntm.report.markdown import as_markdown
+from dntm.report.results import read_results
+from dntm.report.tabular import as_csv, as_latex, as_text
+from dntm.report.write import write_report
+from tests.report.made_up import PAPER_LIKE, study
+
+VOID = {"meta", "br"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> StudyFolder:
+    folder = study(tmp_path_factory.mktemp("made") / "study")
+    write_report(folder)
+    return folder
+
+
+class Tags(HTMLParser):
+    """Checks that every tag is closed in order, and collects names and references."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.names: list[str] = []
+        self.references: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        self._attributes(attrs)
+
+    def handle_startendtag(self, _tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._attributes(attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def _attributes(self, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name == "id":
+                self.names.append(value or "")
+            if name in ("href", "src", "xlink:href"):
+                self.references.append(value or "")
+
+
+def read_page(page: str) -> Tags:
+    tags = Tags()
+    tags.feed(page)
+    tags.close()
+    return tags
+
+
+def test_the_page_is_well_formed_and_refers_to_nothing_outside_itself(made: StudyFolder) -> None:
+    page = (made.report / "report.html").read_text()
+
+    tags = read_page(page)
+
+    assert tags.open == []
+    assert len(tags.names) == len(set(tags.names))
+    assert all(r.startswith("#") and r[1:] in tags.names for r in tags.references)
+    assert "<script" not in page
+    assert "@import" not in page
+    addresses = set(re.findall(r"https?://[^\s\"'<)]+", page))
+    assert all(
+        address.startswith("http://www.w3.org/")
+        or "purl.org" in address
+        or "matplotlib.org" in address
+        or "creativecommons" in address
+        for address in addresses
+    )
+
+
+def test_names_from_outside_are_escaped(tmp_path: Path) -> None:
+    name = "<b>x&y|*_.jsonl"
+    folder = study(tmp_path / "study", {"A": PAPER_LIKE["A"]}, corpus=str(tmp_path / name))
+
+    report = content(read_results(folder))
+
+    page, text = as_html(report), as_markdown(report)
+    assert "&lt;b&gt;x&amp;y|*_.jsonl" in page
+    assert "<b>" not in page
+    assert r"\<b\>x&y\|\*\_.jsonl" in text
+    assert read_page(page).open == []
+
+
+def test_figures_are_well_formed_and_have_no_date(made: StudyFolder) -> None:
+    for number in (4, 5, 6):
+        text = (made.report / "figures" / f"figure-{number}.svg").read_text()
+
+        root = ElementTree.fromstring(text)
+
+        words = " ".join(root.itertext())
+        assert "Perplexity" in words
+        assert "Baseline (A)" in words
+        assert "var(--model-a" in text
+        assert not re.search(r"20\d\d-\d\d-\d\d", text)
+
+
+def test_perplexities_come_from_the_records_alone(made: StudyFolder) -> None:
+    with (made.report / "tables" / "table-3.csv").open() as handle:
+        rows = {row["model"]: row for row in csv.DictReader(handle)}
+
+    for name in ("A", "C-max", "D-gru-relu"):
+        runs = [Records.read(made.path / f"runs/{name}-{seed}/records-test.csv") for seed in (1, 2)]
+        for group in ("all", "reappearing", "following", "non_entities"):
+            values = np.array([score_groups(run)[group].perplexity for run in runs])
+            mean, error = mean_and_error(values)
+            assert float(rows[name][group]) == pytest.approx(float(mean), rel=1e-12)
+            assert float(rows[name][f"{group}_error"]) == pytest.approx(float(error), rel=1e-6)
+            assert float(rows[name][f"{group}_paper"]) == getattr(PAPER_TABLE_3[name], group).mean
+
+
+def test_the_best_of_each_block_is_bold_and_the_baseline_never(made: StudyFolder) -> None:
+    report = content(read_results(made))
+
+    table = next(table for table in report.tables if table.key == "table-3")
+
+    bold = {(row.entries[0].text, row.entries[1].text) for row in table.rows if row.entries[4].bold}
+    assert ("Only dynamic output (C)", "GRU-ReLU") in bold
+    assert ("Only dynamic output (C)", "Max pooling") not in bold
+    assert not any(name.startswith("Baseline") for name, _ in bold)
+    assert table.rows[-1].entries[0].text == "Baseline (A)"
+
+
+def test_a_partial_study_shows_dashes_and_names_what_is_missing(tmp_path: Path) -> None:
+    few = {name: PAPER_LIKE[name] for name in ("A", "C-max")}
+    folder = study(tmp_path / "study", few, seeds=(1,))
+
+    report = write_report(folder)
+
+    text = (folder.report / "report.md").read_text()
+    assert report.lead[-1].startswith("This report is partial. Missing: B-gru-relu-1, B-gru-1")
+    assert "2 of 13 runs are finished" in text
+    assert "| Only dynamic input (B) | GRU | –<br>paper 18.9M (14.2M) | –<br>" in text
+    assert len(report.figures) == 3
+
+
+def test_a_study_without_any_finished_run_has_a_report(tmp_path: Path) -> None:
+    folder = study(tmp_path / "study", {})
+
+    report = write_report(folder)
+
+    assert report.figures == []
+    assert "0 of 26 runs are finished" in (folder.report / "report.html").read_text()
+
+
+def test_a_report_never_replaces_another_folder(made: StudyFolder, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+
+    with pytest.raises(ValueError, match="holds something else than a report"):
+        write_report(made, tmp_path)
+
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_the_same_files_give_the_same_bytes_anywhere(made: StudyFolder, tmp_path: Path) -> None:
+    write_report(made, tmp_path / "one")
+    write_report(made, tmp_path / "two")
+
+    one, two = (
+        {p.relative_to(tmp_path / n): p.read_bytes() for p in (tmp_path / n).rglob("*.*")}
+        for n in ("one", "two")
+    )
+    assert one == two
+    assert len(one) == 2 + 3 + 2 * 6
+
+
+def test_no_report_holds_a_path_of_the_machine(made: StudyFolder) -> None:
+    for path in made.report.rglob("*.*"):
+        assert str(made.path.parent) not in path.read_text()
+
+
+TABLE = Table(
+    key="odd",
+    title="100 % & more_",
+    caption="a # of {things}",
+    header=("Model", "Value"),
+    words=1,
+    rows=(Row((Entry("A_1"), Entry("1.0 ± 0.1", "−2 %", bold=True))),),
+    data=({"model": "A,1", "value": 1 / 3},),
+)
+
+
+def test_latex_escapes_what_it_must() -> None:
+    latex = as_latex(TABLE)
+
+    assert r"A\_1 & \shortstack{\textbf{1.0 $\pm$ 0.1}\\{\scriptsize $-$2 \%}} \\" in latex
+    assert r"\caption{100 \% \& more\_. a \# of \{things\}}" in latex
+
+
+def test_csv_keeps_numbers_unrounded() -> None:
+    assert as_csv(TABLE) == 'model,value\n"A,1",0.3333333333333333\n'
+
+
+def test_the_terminal_shows_second_lines_below_the_first() -> None:
+    assert as_text(TABLE).splitlines() == [
+        "100 % & more_",
+        "Model      Value",
+        "A_1    1.0 ± 0.1",
+        "            −2 %",
+    ]
+
+
+def test_the_decisions_that_a_report_names_stand_in_the_docs() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "departures.md").read_text()
+
+    assert all(decision in text for decision in DECISIONS)

@@ -1,0 +1,19 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.study.small import reproduce, write_corpus
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_corpus(tmp_path_factory.mktemp("stories"))
+
+
+@pytest.fixture(scope="session")
+def finished(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study that nobody disturbed."""
+    study = tmp_path_factory.mktemp("finished") / "study"
+    subprocess.run(reproduce(corpus, study, "--jobs", "2"), check=True, capture_output=True)
+    return study

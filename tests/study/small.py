@@ -1,0 +1,75 @@
+"""A study that takes seconds: a few stories, two models, two seeds, twelve units."""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ACTS = {"smith": "forged iron", "baker": "kneaded dough", "bard": "sang songs"}
+SETTINGS = """
+models: [A, D-gru-relu]
+seeds: [1, 2]
+build: {max_entities: 4, vocabulary_size: 100}
+model: {embedding_dim: 12, hidden_dim: 12, encoder_dim: 12, context_dim: 12}
+training: {epochs: 1, batch: 8, learning_rate: 0.02}
+"""
+
+
+def write_corpus(folder: Path) -> Path:
+    """Stories in which everybody does the same thing all the time, and the study's settings."""
+    rng = random.Random(5)
+    lines = []
+    for number in range(60):
+        people = dict(zip(("Ann", "Bo"), rng.sample(sorted(ACTS), 2), strict=True))
+        order = ["Ann", "Bo", *(rng.choice(sorted(people)) for _ in range(6))]
+        sentences = [[who, *ACTS[people[who]].split(), "."] for who in order]
+        clusters = [[[4 * s, 4 * s] for s, who in enumerate(order) if who == p] for p in people]
+        document = {"doc_key": f"d{number}", "sentences": sentences, "clusters": clusters}
+        lines.append(json.dumps(document))
+    (folder / "stories.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "settings.yaml").write_text(SETTINGS)
+    return folder / "stories.jsonl"
+
+
+def reproduce(corpus: Path, study: Path, *options: str) -> list[str]:
+    """The command that runs the study."""
+    settings = str(corpus.parent / "settings.yaml")
+    words = (*("--corpus", corpus, "--preset", "quick", "--config", settings), "--no-estimate")
+    command = (sys.executable, "-m", "dntm", "reproduce", *words, "--output-dir", study, *options)
+    return [str(word) for word in command]
+
+
+def kill_all(study: subprocess.Popen[bytes]) -> None:
+    """SIGKILL for the study and all of its processes, none of which gets to say a word."""
+    for pid in [*_children(study.pid), study.pid]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    study.wait()
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [process for child in found for process in [*_children(int(child)), int(child)]]
+
+
+def results(study: Path) -> dict[str, str]:
+    """All files of the report, without what tells of machines, dates and times."""
+    files = {
+        str(path.relative_to(study)): path.read_text(encoding="utf-8")
+        for path in sorted((study / "report").rglob("*"))
+        if path.is_file() and path.stem != "runs"
+    }
+    page, text = files["report/report.html"], files["report/report.md"]
+    page = re.sub(r'<section id="runs".*?</section>', "", page, flags=re.DOTALL)
+    files["report/report.html"] = page
+    files["report/report.md"] = text[: text.index("## Runs and machines")]
+    return files

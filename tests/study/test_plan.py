@@ -1,0 +1,185 @@
+"""What a study folder agrees to, which runs a plan has, and who may work on a part of it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dntm.cli.main import main
+from dntm.experiments.presets import PRESETS
+from dntm.experiments.study import StudyConfig, StudyFolder, cells, chosen
+from dntm.study.claim import claimed, is_claimed
+from dntm.study.plan import agree, resolved
+from dntm.study.sitting import Sitting
+from dntm.study.stages import pretrain_command
+from dntm.study.trial import Speed, Work, estimate
+
+
+def fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as exit_:
+        main([str(argument) for argument in arguments])
+    assert exit_.value.code not in (0, None)
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_the_settings_of_a_study_read_back_as_they_were(name: str, tmp_path: Path) -> None:
+    config = replace(PRESETS[name], corpus="sotu", text=("a.txt",))
+    (tmp_path / "study.yaml").write_text(config.to_yaml())
+
+    assert StudyConfig.from_yaml(tmp_path / "study.yaml") == config
+
+
+def test_the_papers_study_has_thirteen_models_with_three_seeds() -> None:
+    assert len(cells(PRESETS["paper"])) == len(cells(PRESETS["small"])) == 39
+    assert [cell.name for cell in cells(PRESETS["quick"])] == ["A-1", "D-gru-relu-1"]
+
+
+def test_runs_are_chosen_by_model_letter_run_or_pattern() -> None:
+    def names(*only: str) -> list[str]:
+        return [cell.name for cell in chosen(PRESETS["small"], only)]
+
+    assert names("A") == ["A-1", "A-2", "A-3"]
+    assert names("D-gru", "B-max-2") == ["D-gru-1", "B-max-2", "D-gru-2", "D-gru-3"]
+    assert len(names("C")) == 12
+    assert len(names("*-1")) == 13
+    assert len(names()) == 39
+
+
+def test_other_settings_than_those_of_the_folder_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = ("reproduce", "--preset", "small", "--output-dir", tmp_path / "study", "--list")
+    main([str(word) for word in start])
+    before = (tmp_path / "study" / "study.yaml").read_bytes()
+
+    seeds = fails(capsys, *start, "--seeds", "4")
+    (tmp_path / "other.yaml").write_text("training: {epochs: 99}\n")
+    epochs = fails(capsys, *start, "--config", tmp_path / "other.yaml")
+
+    assert "holds a study with other settings (seeds: (1, 2, 3) there, (4,) given)" in seeds
+    assert "training.epochs: 6 there, 99 given" in epochs
+    assert (tmp_path / "study" / "study.yaml").read_bytes() == before
+
+
+def test_a_study_goes_on_without_repeating_its_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path / "study")
+    main(["reproduce", "--preset", "small", "--seeds", "7", "--output-dir", folder, "--list"])
+    first = capsys.readouterr().out
+
+    main(["reproduce", "--output-dir", folder, "--list"])
+
+    assert capsys.readouterr().out == first
+    assert first.count("-7\n") == 13
+
+
+def test_bad_settings_are_named_and_leave_no_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.yaml").write_text("models: [A, E-gru]\n")
+    (tmp_path / "odd.yaml").write_text("modells: [A]\n")
+    start = ("reproduce", "--output-dir", tmp_path / "x", "--list")
+
+    assert "model 'E-gru', expected one of A," in fails(
+        capsys, *start, "--config", tmp_path / "bad.yaml"
+    )
+    assert "unknown setting 'modells'" in fails(capsys, *start, "--config", tmp_path / "odd.yaml")
+    assert "--corpus nowhere is no file or folder" in fails(capsys, *start, "--corpus", "nowhere")
+    assert "--text nowhere is no file" in fails(capsys, *start, "--text", "nowhere")
+    assert "--only Z matches nothing" in fails(capsys, *start, "--only", "Z")
+    assert "needs each seed once" in fails(capsys, *start, "--seeds", "1", "1")
+    assert "jobs is 0" in fails(capsys, *start, "--jobs", "0")
+    assert not (tmp_path / "x").exists()
+
+
+def test_what_is_no_study_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "it has no study.yaml" in fails(capsys, "report", tmp_path)
+    agree(StudyFolder(tmp_path), replace(PRESETS["quick"], corpus="sotu"))
+    assert "has no cell 'B-1': A-1, D-gru-relu-1" in fails(capsys, "cell", tmp_path, "B-1")
+
+
+def test_paths_hold_wherever_the_command_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "news.txt").write_text("a b\n")
+    monkeypatch.chdir(tmp_path)
+
+    config = resolved(replace(PRESETS["quick"], corpus="news.txt", text=("news.txt",)))
+
+    assert config.corpus == str(tmp_path / "news.txt")
+    assert config.text == (str(tmp_path / "news.txt"),)
+
+
+def test_with_text_the_encoder_is_pretrained_at_the_models_size(tmp_path: Path) -> None:
+    (tmp_path / "news.txt").write_text("a b\n")
+    given = replace(PRESETS["quick"], corpus="sotu", text=(str(tmp_path / "news.txt"),))
+    folder = StudyFolder(tmp_path / "study")
+
+    config = resolved(given)
+    command = pretrain_command(folder, config)
+
+    assert config.model.context_dim == config.model.embedding_dim == 96
+    assert command[command.index("--model.embedding-dim") + 1] == "96"
+    assert command[command.index("--text") + 1] == str(tmp_path / "news.txt")
+    assert "--resume" not in command
+    (tmp_path / "study" / "pretraining").mkdir(parents=True)
+    (tmp_path / "study" / "pretraining" / "config.yaml").touch()
+    assert pretrain_command(folder, config)[-1] == "--resume"
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from dntm.study.claim import claimed
+with claimed(Path(sys.argv[1]), lambda: None):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_claim_is_exclusive_and_ends_with_its_holder(tmp_path: Path) -> None:
+    lock, waited = tmp_path / "locks" / "A-1", []
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(lock)], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    assert is_claimed(lock)
+
+    def kill() -> None:
+        waited.append(time.monotonic())
+        holder.kill()
+
+    with claimed(lock, kill):
+        assert is_claimed(lock)
+
+    holder.wait()
+    holder.stdout.close()
+    assert len(waited) == 1
+    assert not is_claimed(lock)
+
+
+def test_every_sitting_of_a_run_is_kept_even_one_that_was_killed(tmp_path: Path) -> None:
+    path = tmp_path / "machine.json"
+    Sitting.begin(path, threads=1).note(now=True)
+
+    Sitting.begin(path, threads=2).note(now=True)
+
+    first, second = json.loads(path.read_text())["sittings"]
+    assert (first["threads"], second["threads"]) == (1, 2)
+    assert first["machine"]["cores"] == os.cpu_count()
+    assert {"began", "ended", "seconds", "peak_memory_gb", "versions", "commit"} <= set(first)
+
+
+def test_the_estimate_adds_up_what_a_run_reads() -> None:
+    speed = Speed(trained=100.0, scored=50.0, gaps=10.0)
+
+    seconds = estimate(speed, Work(trained=1000, scored=100, gaps=30))
+
+    assert seconds == pytest.approx(6 + 10 + 2 + 3)
