@@ -1,11 +1,12 @@
 import math
+from pathlib import Path
 
 import pytest
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import SPECIALS
 from dntm.reader.reader import Reader
-from tests.reader.small import STORY, VOCABULARY, WORDS, anonymized, surprisals
+from tests.reader.small import STORY, VOCABULARY, WORDS, anonymized, checkpoint, surprisals
 
 EVERYTHING = len(VOCABULARY)
 
@@ -138,7 +139,9 @@ def test_at_temperature_zero_the_likeliest_token_always_comes(reader: Reader) ->
         tokens.append(entity or word)
 
 
-def test_each_sampled_sentence_is_read_before_the_next(reader: Reader) -> None:
+def test_each_sampled_sentence_is_read_before_the_next(tmp_path: Path) -> None:
+    reader = Reader.from_pretrained(checkpoint(tmp_path / "d", seed=8))
+
     found = reader.continue_text(STORY, sentences=2, temperature=0.0)
 
     read = [[word.token for word in s] for s in reader.prepare(STORY).sentences]
