@@ -1,10 +1,12 @@
 import math
+from pathlib import Path
 
 import pytest
 
+from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import SPECIALS
 from dntm.reader.reader import Reader
-from tests.reader.small import STORY, VOCABULARY, WORDS, anonymized, surprisals
+from tests.reader.small import STORY, VOCABULARY, WORDS, anonymized, checkpoint, surprisals
 
 EVERYTHING = len(VOCABULARY)
 
@@ -135,6 +137,21 @@ def test_at_temperature_zero_the_likeliest_token_always_comes(reader: Reader) ->
         ]
         assert allowed[0].word == word
         tokens.append(entity or word)
+
+
+def test_each_sampled_sentence_is_read_before_the_next(tmp_path: Path) -> None:
+    reader = Reader.from_pretrained(checkpoint(tmp_path / "d", seed=8))
+
+    found = reader.continue_text(STORY, sentences=2, temperature=0.0)
+
+    read = [[word.token for word in s] for s in reader.prepare(STORY).sentences]
+    first = zip(found.sentences[0], found.entities[0], strict=True)
+    history = AnonymizedDocument(name="d", sentences=[*read, [e or word for word, e in first]])
+    second = reader.continue_text(history, sentences=1, temperature=0.0)
+    assert [w.replace("Ann", "[1]").replace("zork", "[2]") for w in found.sentences[1]] == list(
+        second.sentences[0]
+    )
+    assert found.sentences[0] != found.sentences[1]
 
 
 def test_samples_come_as_often_as_the_model_says(reader: Reader) -> None:
