@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import SPECIALS
 from dntm.reader.reader import Reader
 from tests.reader.small import STORY, VOCABULARY, WORDS, anonymized, surprisals
@@ -135,6 +136,18 @@ def test_at_temperature_zero_the_likeliest_token_always_comes(reader: Reader) ->
         ]
         assert allowed[0].word == word
         tokens.append(entity or word)
+
+
+def test_each_sampled_sentence_is_read_before_the_next(reader: Reader) -> None:
+    found = reader.continue_text(STORY, sentences=2, temperature=0.0)
+
+    read = [[word.token for word in s] for s in reader.prepare(STORY).sentences]
+    first = zip(found.sentences[0], found.entities[0], strict=True)
+    history = AnonymizedDocument(name="d", sentences=[*read, [e or word for word, e in first]])
+    likely = reader.predictions(history, k=EVERYTHING).dynamic
+    allowed = [c for c in likely if c.word in WORDS or c.entity in (1, 2)]
+    expected = {1: "Ann", 2: "zork"}.get(allowed[0].entity, allowed[0].word)
+    assert found.sentences[1][0] == expected
 
 
 def test_samples_come_as_often_as_the_model_says(reader: Reader) -> None:

@@ -54,6 +54,18 @@ def test_conditional_score_counts_only_what_follows_the_prefix(reader: Reader) -
     assert reader.conditional_score([prefix], ["zork left."]) == pytest.approx([found[0] / 3])
 
 
+def test_a_name_of_several_words_in_the_prefix_counts_as_its_words(reader: Reader) -> None:
+    prefix = "The man met Big Bo. He left"
+    [tokens] = reader.token_score(prefix + " Big Bo at home.")
+
+    [found] = reader.conditional_score(
+        prefix, "Big Bo at home.", reduction=lambda x: x.sum().item()
+    )
+
+    assert [word for word, _ in tokens[-4:]] == ["Big Bo", "at", "home", "."]
+    assert found == pytest.approx(sum(value for _, value in tokens[-4:]))
+
+
 def test_scores_that_cannot_be_are_refused(reader: Reader) -> None:
     with pytest.raises(ValueError, match="prob and surprisal are both set"):
         reader.token_score(STORY, surprisal=True, prob=True)

@@ -38,12 +38,21 @@ class ReaderOptions:
     """The weights of the coreference model for --entities resolver."""
     input_format: Format | None = None
     """How the text is written: conll2012, conllu, json or text; recognised where not given."""
+    threads: int = 1
+    """Threads of the matrix products; 0: as many as PyTorch chooses. More than one is slower where
+    the processor is busy with something else."""
 
     def reader(self) -> "Reader":
         """Load the models."""
+        if self.threads < 0:
+            raise ValueError(f"threads is {self.threads}, expected 0 or more")
+        import torch
+
         from dntm.corpus.resolver import StanzaResolver
         from dntm.reader.reader import Reader
 
+        if self.threads:
+            torch.set_num_threads(self.threads)
         resolver = None
         if self.entities == "resolver":
             if self.coref_model is None:

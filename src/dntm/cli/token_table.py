@@ -11,7 +11,7 @@ def table_lines(readings: Iterable[Reading]) -> Iterator[str]:
     """Lines of tab-separated values, the header first; quoted where a word needs it."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, delimiter="\t", lineterminator="\n")
-    writer.writerow(COLUMNS)
+    yield "\t".join(COLUMNS)
     for reading in readings:
         for *said, surprisal, static in reading.rows():
             writer.writerow([*said, f"{surprisal:.6f}", f"{static:.6f}"])
