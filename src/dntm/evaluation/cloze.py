@@ -10,6 +10,8 @@ A tie counts against the model. The paper's "multiple preceding entities followe
 sentence" leaves out entities that the sentence itself brings in (the memory knows nothing of them
 either), and gaps with a single candidate; `same_sentence` takes the former in.
 
+Departure: log-likelihoods closer than TIE are ties, since rounding must not decide.
+
 The likelihood of a sentence is that of the entity itself times that of the words after it, and the
 two tell different things: who is talked about at all, and what is said of whom. So beside the whole
 sentence a second rank goes by the words after the gap alone.

@@ -4,7 +4,10 @@
     Figure 5  tokens right after an entity, by how often that entity had occurred
     Figure 6  reappearing entities, by the number of antecedent entities
 
-Each is a group-by over records, as sums of nats and counts. The paper does not tell its bins.
+Each is a group-by over records, as sums of nats and counts.
+
+Departure: the paper's Figure 6 says "entities" and tells no bins; an entity with antecedents is a
+reappearing one here, and the bins are ours.
 """
 
 from collections.abc import Sequence

@@ -20,7 +20,7 @@ import numpy as np
 
 from dntm.evaluation.cloze import ClozeRecords
 from dntm.evaluation.columns import Floats, Integers
-from dntm.evaluation.groups import token_groups
+from dntm.evaluation.groups import GROUPS, token_groups
 from dntm.evaluation.records import Records
 
 RESAMPLES = 10_000
@@ -70,6 +70,8 @@ def mean_and_error(values: Floats) -> tuple[Floats, Floats]:
 
 def group_sums(runs: Sequence[Records], group: str) -> DocumentSums:
     """The nats and tokens of a token group, by document, of one run a seed."""
+    if group not in GROUPS:
+        raise ValueError(f"group {group!r}, expected one of {', '.join(GROUPS)}")
     masks = [token_groups(run)[group] for run in runs]
     values = [-run.log_probability[mask] for run, mask in zip(runs, masks, strict=True)]
     names = [list(np.array(run.document)[mask]) for run, mask in zip(runs, masks, strict=True)]
@@ -92,6 +94,8 @@ def paired_bootstrap(
 ) -> Comparison:
     """Difference and ratio of two models, with intervals from resampled documents."""
     _check_pair(baseline, other)
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level}, expected a share between 0 and 1")
     documents = len(baseline.documents)
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(documents, np.full(documents, 1 / documents), size=resamples)

@@ -1,0 +1,185 @@
+"""Standard errors, bootstrap and permutation, with scipy as the oracle where it has one."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dntm.corpus.document import AnonymizedDocument
+from dntm.evaluation.cloze import ClozeRecords, ClozeText, Filled
+from dntm.evaluation.groups import score_groups
+from dntm.evaluation.records import Records
+from dntm.evaluation.uncertainty import (
+    DocumentSums,
+    cloze_sums,
+    group_sums,
+    mean_and_error,
+    paired_bootstrap,
+    paired_permutation,
+)
+
+RNG = np.random.default_rng(11)
+TEXTS = [
+    AnonymizedDocument(name=name, sentences=[[1, "met", 2], [2, "left"] * repeats])
+    for name, repeats in (("c", 1), ("a", 3), ("b", 2))
+]
+PLAIN = AnonymizedDocument(name="plain", sentences=[["no", "entity"]])
+
+
+def run(seed: int) -> Records:
+    rng = np.random.default_rng(seed)
+    documents = [*TEXTS, PLAIN]
+    tokens = [sum(len(s) + 1 for s in d.sentences) for d in documents]
+    return Records.of(documents, [-rng.exponential(size=count) for count in tokens])
+
+
+def sums(documents: int, shift: float, seed: int, seeds: int = 2) -> DocumentSums:
+    """Perplexity sums of random documents; `shift` nats a token more than a common part."""
+    common, own = np.random.default_rng(0), np.random.default_rng(seed)
+    counts = common.integers(20, 60, size=documents)
+    mean = 2 + common.normal(size=documents) + shift
+    mean = mean + 0.1 * own.normal(size=(seeds, documents))
+    names = tuple(f"d{i}" for i in range(documents))
+    return DocumentSums(names, mean * counts, counts, perplexity=True)
+
+
+def perplexity(sums: DocumentSums, drawn: np.ndarray) -> float:
+    tokens = sum(sums.counts[d] for d in drawn)
+    means = [sum(row[d] for d in drawn) / tokens for row in sums.sums]
+    return float(np.mean(np.exp(means)))
+
+
+def test_the_standard_error_is_scipys() -> None:
+    values = RNG.normal(size=(3, 4))
+
+    mean, error = mean_and_error(values)
+
+    np.testing.assert_allclose(mean, values.mean(0))
+    np.testing.assert_allclose(error, stats.sem(values))
+
+
+def test_one_seed_has_no_standard_error_and_none_has_no_mean() -> None:
+    assert np.isnan(mean_and_error(np.array([[1.0, 2.0]]))[1]).all()
+    with pytest.raises(ValueError, match="expected one a seed"):
+        mean_and_error(np.zeros((0, 2)))
+
+
+def test_document_sums_add_up_to_the_groups_perplexity() -> None:
+    runs = [run(1), run(2)]
+
+    found = group_sums(runs, "reappearing")
+
+    assert found.documents == ("a", "b", "c")
+    assert found.counts.tolist() == [3, 2, 1]
+    for row, records in zip(found.sums, runs, strict=True):
+        assert row.sum() == pytest.approx(score_groups(records)["reappearing"].nats)
+    comparison = paired_bootstrap(found, found)
+    expected = np.mean([score_groups(r)["reappearing"].perplexity for r in runs])
+    assert comparison.baseline == pytest.approx(expected)
+    assert comparison.documents == 3
+
+
+def test_cloze_sums_add_up_to_the_mean_quantile() -> None:
+    texts = [ClozeText.of(document) for document in TEXTS]
+    count = [sum(len(gap.candidates) for gap in text.gaps) for text in texts]
+    records = ClozeRecords.of(texts, [Filled(RNG.normal(size=n), np.zeros(n)) for n in count])
+
+    found = cloze_sums([records])
+
+    assert found.sums.sum() / found.counts.sum() == pytest.approx(records.quantile.mean())
+    accuracy = cloze_sums([records], "correct")
+    assert accuracy.sums.sum() == records.correct.sum()
+
+
+def test_the_bootstrap_interval_is_scipys() -> None:
+    a, b = sums(40, 0.0, seed=1), sums(40, -0.1, seed=2)
+
+    ours = paired_bootstrap(a, b, seed=3)
+
+    def difference(drawn: np.ndarray) -> float:
+        return perplexity(b, drawn) - perplexity(a, drawn)
+
+    theirs = stats.bootstrap(
+        (np.arange(40),), difference, n_resamples=2000, method="percentile", vectorized=False,
+        rng=np.random.default_rng(4),
+    )  # fmt: skip
+    assert ours.difference == pytest.approx(difference(np.arange(40)))
+    assert ours.ratio == pytest.approx(ours.other / ours.baseline)
+    interval = theirs.confidence_interval
+    width = interval.high - interval.low
+    assert ours.difference_interval == pytest.approx(tuple(interval), abs=0.1 * width)
+
+
+def test_pairs_that_differ_alike_everywhere_have_a_narrow_interval() -> None:
+    a = sums(30, 0.0, seed=1)
+    b = DocumentSums(a.documents, a.sums - 0.1 * a.counts, a.counts, perplexity=True)
+
+    found = paired_bootstrap(a, b)
+
+    assert found.ratio_interval == pytest.approx((np.exp(-0.1), np.exp(-0.1)))
+    assert found.difference_interval[1] < 0
+
+
+def test_the_same_seed_gives_the_same_interval_and_another_a_close_one() -> None:
+    a, b = sums(30, 0.0, seed=1), sums(30, 0.05, seed=2)
+
+    one, again, other = (paired_bootstrap(a, b, seed=seed) for seed in (1, 1, 2))
+
+    assert one == again
+    assert one != other
+    assert one.difference_interval == pytest.approx(other.difference_interval, abs=0.1)
+
+
+def test_a_higher_level_gives_a_wider_interval() -> None:
+    a, b = sums(30, 0.0, seed=1), sums(30, 0.05, seed=2)
+
+    narrow, wide = (paired_bootstrap(a, b, level=level) for level in (0.8, 0.99))
+
+    assert wide.difference_interval[0] < narrow.difference_interval[0]
+    assert wide.difference_interval[1] > narrow.difference_interval[1]
+
+
+@pytest.mark.parametrize("documents", [8, 60])
+def test_the_permutation_test_is_scipys(documents: int) -> None:
+    a, b = sums(documents, 0.0, seed=1), sums(documents, 0.015, seed=2)
+    means = a.sums.mean(0), b.sums.mean(0)
+
+    ours = paired_permutation(a, b)
+
+    theirs = stats.permutation_test(
+        means, lambda x, y: y.sum() - x.sum(), permutation_type="samples", n_resamples=9999,
+        vectorized=False, rng=np.random.default_rng(4),
+    )  # fmt: skip
+    assert 0.005 < ours < 0.9
+    assert ours == pytest.approx(theirs.pvalue, abs=1e-9 if documents == 8 else 0.03)
+
+
+def test_equal_models_differ_under_every_swap() -> None:
+    a = sums(40, 0.0, seed=1)
+
+    assert paired_permutation(a, a) == 1.0
+
+
+def test_models_that_always_differ_have_the_smallest_p_value() -> None:
+    a, b = sums(40, 0.0, seed=1), sums(40, 3.0, seed=2)
+
+    assert paired_permutation(a, b, resamples=999) == pytest.approx(1 / 1000)
+
+
+def test_what_is_no_pair_is_refused() -> None:
+    a, fewer = sums(5, 0.0, seed=1), sums(4, 0.0, seed=1)
+
+    with pytest.raises(ValueError, match="expected a pair"):
+        paired_bootstrap(a, fewer)
+    with pytest.raises(ValueError, match="expected a pair"):
+        paired_permutation(a, DocumentSums(a.documents, a.sums, a.counts, perplexity=False))
+    with pytest.raises(ValueError, match="runs over different texts"):
+        group_sums([run(1), Records.of([], [])], "all")
+    with pytest.raises(ValueError, match="no runs given"):
+        group_sums([], "all")
+    empty = group_sums([Records.of([], [])], "all")
+    with pytest.raises(ValueError, match="over no documents"):
+        paired_bootstrap(empty, empty)
+    with pytest.raises(ValueError, match="level is 95"):
+        paired_bootstrap(a, a, level=95)
+    with pytest.raises(ValueError, match="group 'every', expected one of all"):
+        group_sums([run(1)], "every")
