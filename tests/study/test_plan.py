@@ -64,7 +64,7 @@ def test_other_settings_than_those_of_the_folder_are_refused(
     epochs = fails(capsys, *start, "--config", tmp_path / "other.yaml")
 
     assert "holds a study with other settings (seeds: (1, 2, 3) there, (4,) given)" in seeds
-    assert "training.epochs: 6 there, 99 given" in epochs
+    assert "training.epochs: 5 there, 99 given" in epochs
     assert (tmp_path / "study" / "study.yaml").read_bytes() == before
 
 

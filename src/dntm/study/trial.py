@@ -82,7 +82,7 @@ def letters_of(cells: Iterable[Cell]) -> list[str]:
 def _try(dataset: Dataset, config: StudyConfig, letter: str) -> Speed:
     import torch
 
-    from dntm.evaluation.cloze import ClozeText
+    from dntm.evaluation.cloze import ClozeRecords, ClozeText
     from dntm.evaluation.scoring import TextModel
     from dntm.model.language_model import DynamicTextModel
     from dntm.training.batches import epoch_batches
@@ -113,17 +113,17 @@ def _try(dataset: Dataset, config: StudyConfig, letter: str) -> Speed:
     )
     next(read)  # the first one prepares much that the others find done
     reader = TextModel(model, vocabulary)
-    sample = list(islice(dataset.documents("test"), 8))
+    sample = list(islice(dataset.documents("test"), 6))
     texts = [ClozeText.of(document) for document in sample]
     return Speed(
         trained=_rate(read),
-        scored=_rate(len(scores) for scores in reader.score_all(sample)),
-        gaps=_rate(len(text.gaps) for text, _ in zip(texts, reader.fill_all(texts), strict=True)),
+        scored=_rate(sum(map(len, found)) for found in [reader.score_all(sample)]),
+        gaps=_rate(len(ClozeRecords.of(texts, found)) for found in [reader.fill_all(texts)]),
     )
 
 
 def _rate(amounts: Iterable[int]) -> float:
-    """How much a second, over some seconds at most."""
+    """How much a second, over some seconds at most; the work is done as amounts are asked for."""
     start, done, seconds = time.perf_counter(), 0, 0.0
     for amount in amounts:
         done += amount
