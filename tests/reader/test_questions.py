@@ -5,6 +5,7 @@ import pytest
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import SPECIALS
+from dntm.reader.continuation import Sampling, sample
 from dntm.reader.reader import Reader
 from tests.reader.small import STORY, VOCABULARY, WORDS, anonymized, checkpoint, surprisals
 
@@ -117,7 +118,11 @@ def test_the_same_seed_continues_in_the_same_way(reader: Reader) -> None:
 
 
 def test_a_continuation_holds_known_words_and_entities_of_the_text_only(reader: Reader) -> None:
-    drawn = [reader.continue_text(STORY, sentences=5, top_p=1.0, seed=s) for s in range(20)]
+    position = reader.position(STORY)
+    drawn = [
+        sample(reader.models, position, Sampling(sentences=4, tokens=15, top_p=1.0, seed=seed))
+        for seed in range(20)
+    ]
 
     words = {word for c in drawn for sentence in c.sentences for word in sentence}
     entities = {e for c in drawn for sentence in c.entities for e in sentence}
@@ -165,7 +170,9 @@ def test_samples_come_as_often_as_the_model_says(reader: Reader) -> None:
     share = allowed[likeliest] / sum(allowed.values())
 
     firsts = [
-        reader.continue_text(position, sentences=1, top_p=1.0, seed=seed).sentences[0][0]
+        sample(
+            reader.models, position, Sampling(sentences=1, tokens=1, top_p=1.0, seed=seed)
+        ).sentences[0][0]
         for seed in range(200)
     ]
 
