@@ -21,6 +21,9 @@ CHROMIUM = next(
 )
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium on this machine")
 
+PATIENCE = 60_000
+"""Milliseconds after which a test gives up; nothing that passes comes near."""
+expect.set_options(timeout=PATIENCE)
 SCRIPT = '<script>document.title = "owned"</script><img src=x onerror="document.title=\'owned\'">'
 
 
@@ -32,7 +35,7 @@ class PausingReader(Reader):
     def stream(self, *text: Any, **options: Any) -> Iterator[SentenceReading]:
         for sentence in super().stream(*text, **options):
             if sentence.index:
-                self.gate.wait(20)
+                self.gate.wait(60)
             yield sentence
 
 
@@ -40,7 +43,9 @@ class PausingReader(Reader):
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        chromium = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=flags, timeout=PATIENCE
+        )
         yield chromium
         chromium.close()
 
@@ -61,7 +66,7 @@ def page(browser: Browser, address: str, pausing: PausingReader) -> Iterator[Pag
     """The page, just opened; whatever goes wrong in it fails the test."""
     pausing.gate.set()
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     problems: list[str] = []
     hosts: set[str] = set()
@@ -266,6 +271,7 @@ def test_the_export_is_a_page_of_its_own(page: Page, browser: Browser, tmp_path:
         page.get_by_role("button", name="Save as HTML").click()
     saved.value.save_as(tmp_path / "reading.html")
     context = browser.new_context(offline=True)
+    context.set_default_timeout(PATIENCE)
     alone = context.new_page()
     problems: list[str] = []
     alone.on("pageerror", lambda error: problems.append(str(error)))
@@ -320,6 +326,7 @@ def test_the_browser_itself_refuses_to_make_markup_of_a_string(
     browser: Browser, address: str
 ) -> None:
     context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.goto(address)
 
@@ -333,6 +340,7 @@ def test_the_browser_itself_refuses_to_make_markup_of_a_string(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_is_accessible(browser: Browser, address: str, width: int, scheme: Any) -> None:
     context = browser.new_context(viewport={"width": width, "height": 850}, color_scheme=scheme)
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.goto(address)
     findings: list[str] = []
