@@ -2,6 +2,7 @@
 
     dntm.train(config)                trains a model into a run folder and returns its results
     dntm.load(path)                   loads a run or checkpoint, ready to score documents
+    dntm.Reader.from_pretrained(path) reads texts with it: meanings, surprisal, continuation
     dntm.Dataset.open(path)           opens a dataset folder
 
 What needs torch is imported when it is first used.
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from dntm.corpus.document import AnonymizedDocument, Document, Mention
     from dntm.corpus.vocabulary import Vocabulary
     from dntm.model.config import ModelConfig
+    from dntm.reader.reader import Reader
     from dntm.training.config import TrainConfig
     from dntm.training.recipe import Recipe
 
@@ -26,6 +28,7 @@ __all__ = [
     "Document",
     "Mention",
     "ModelConfig",
+    "Reader",
     "Recipe",
     "TrainConfig",
     "Vocabulary",
@@ -40,6 +43,7 @@ _HOMES = {
     "Document": "dntm.corpus.document",
     "Mention": "dntm.corpus.document",
     "ModelConfig": "dntm.model.config",
+    "Reader": "dntm.reader.reader",
     "Recipe": "dntm.training.recipe",
     "TrainConfig": "dntm.training.config",
     "Vocabulary": "dntm.corpus.vocabulary",

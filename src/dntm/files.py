@@ -7,18 +7,26 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a file under a temporary name and move it into place."""
+    with new_file(path) as file:
+        file.write(text)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[TextIO]:
+    """A file under a temporary name that takes its place when the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        _share(Path(temporary), 0o666)
+        follow_umask(Path(temporary), 0o666)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -39,7 +47,7 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
         yield temporary
-        _share(temporary, 0o777)
+        follow_umask(temporary, 0o777)
         if not target.exists():
             temporary.replace(target)
         elif _exchange(temporary, target):
@@ -70,7 +78,7 @@ def _exchange(one: Path, other: Path) -> bool:
     return done == 0
 
 
-def _share(path: Path, mode: int) -> None:
+def follow_umask(path: Path, mode: int) -> None:
     """Temporary files are private; what is moved into place follows the user's umask."""
     mask = os.umask(0)
     os.umask(mask)

@@ -47,6 +47,14 @@ class Stretch:
     memory: Int[np.ndarray, "documents entities"]
     """The table row of each entity's state after the stretch."""
 
+    def begins(self) -> Int[np.ndarray, "sentences entities"]:
+        """The table row of each entity's state as each sentence begins."""
+        rows = np.empty_like(self.known)
+        for document, states in enumerate(self.states):
+            mine = self.layout.document == document
+            rows[mine] = states[self.known[mine]]
+        return rows
+
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:

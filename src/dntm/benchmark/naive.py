@@ -33,9 +33,9 @@ class NaiveModel(nn.Module):
         self.encoder = nn.LSTM(
             config.embedding_dim, config.encoder_dim, batch_first=True, bidirectional=True
         )
-        _copy(model.lstm, self.lstm, "l0")
-        _copy(model.encoder.forward_lstm, self.encoder, "l0")
-        _copy(model.encoder.backward_lstm, self.encoder, "l0_reverse")
+        copy_lstm(model.lstm, self.lstm, "l0")
+        copy_lstm(model.encoder.forward_lstm, self.encoder, "l0")
+        copy_lstm(model.encoder.backward_lstm, self.encoder, "l0_reverse")
         self.encoder.requires_grad_(requires_grad=False)
 
     def initial_state(self, documents: int) -> ReadingState:
@@ -100,7 +100,8 @@ class NaiveModel(nn.Module):
 
 
 @torch.no_grad()
-def _copy(source: LSTM, target: nn.LSTM, suffix: str) -> None:
+def copy_lstm(source: LSTM, target: nn.LSTM, suffix: str) -> None:
+    """Give one direction of PyTorch's layer the weights of ours."""
     target.get_parameter(f"weight_ih_{suffix}").copy_(source.W_ih)
     target.get_parameter(f"weight_hh_{suffix}").copy_(source.W_hh)
     target.get_parameter(f"bias_ih_{suffix}").copy_(source.b)

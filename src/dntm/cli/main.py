@@ -12,19 +12,33 @@ from typing import Any, NoReturn
 
 COMMANDS = {
     "data build": ("dntm.cli.data_build", "build a dataset from a corpus, by name or from files"),
+    "data join": ("dntm.cli.data_join", "several datasets as one, with a vocabulary of all"),
     "data list": ("dntm.cli.data_list", "the corpora known by name, with their licences"),
     "data stats": ("dntm.cli.data_stats", "Table 1 of a dataset beside the paper's"),
     "data show": ("dntm.cli.data_show", "an anonymised document in colour"),
     "pretrain": ("dntm.cli.pretrain", "learn embeddings and context encoder from a large text"),
     "train": ("dntm.cli.train", "train a language model on a dataset"),
     "evaluate": ("dntm.cli.evaluate", "perplexities of a trained model, and a record a token"),
+    "evaluate-encoder": (
+        "dntm.cli.evaluate_encoder",
+        "how well a pretrained encoder recovers hidden words",
+    ),
+    "neighbours": ("dntm.cli.neighbours", "the words that fit a gap in a sentence"),
+    "export": ("dntm.cli.export", "a trained model as a small folder to give away"),
     "reproduce": ("dntm.cli.reproduce", "the paper's tables and figures: a whole study"),
     "report": ("dntm.cli.report", "make the report of a study again from its files"),
     "cell": ("dntm.cli.cell", "one run of a study, for schedulers (dntm reproduce --list)"),
     "cloze": ("dntm.cli.cloze", "which entity stood in the gap: the cloze test of Table 4"),
+    "read": ("dntm.cli.read", "a text: what its entities come to mean, and surprisals"),
+    "score": ("dntm.cli.score", "the surprisal of every word of many texts, a row each"),
+    "continue": ("dntm.cli.continue_text", "sample how a text goes on"),
+    "fill": ("dntm.cli.fill", "which words and entities fit a gap"),
+    "serve": ("dntm.cli.serve", "a local page on which texts are read"),
     "benchmark data": ("dntm.cli.benchmark_data", "how fast text is read on this machine"),
+    "benchmark pretrain": ("dntm.cli.benchmark_pretrain", "how fast pretraining runs here"),
     "benchmark train": ("dntm.cli.benchmark_train", "how fast the model trains on this machine"),
     "benchmark cloze": ("dntm.cli.benchmark_cloze", "how fast the cloze test runs on this machine"),
+    "benchmark serve": ("dntm.cli.benchmark_serve", "the page with many readers at once"),
 }
 
 

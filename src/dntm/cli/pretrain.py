@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.settings import recipe_and_file
+from dntm.cli.settings import recipe_and_file, shows
 from dntm.experiments.recipes import PRETRAINING
 from dntm.training.pretraining_config import PretrainConfig
 
@@ -52,19 +52,20 @@ class Command(PretrainConfig):
 
         names = [field.name for field in dataclasses.fields(PretrainConfig)]
         config = PretrainConfig(**{name: getattr(self, name) for name in names})
-        with tqdm(unit=" words", desc="reading", mininterval=0.5) as read:
+        with tqdm(unit=" words", desc="reading", disable=not shows()) as read:
             run = pretrain_run(config, resume=self.resume, reading=read.update)
             try:
                 _show(run, config.training.iterations, read)
             except Interrupted:
                 sys.exit(f"dntm: interrupted; {config.output_dir} goes on with --resume")
-        print(f"run: {config.output_dir}")
+        if shows():
+            print(f"run: {config.output_dir}")
 
 
 def _show(run: "Iterator[PretrainProgress]", iterations: int, read: "tqdm[Any]") -> None:
     """Words a second, the running loss, the time left, and a line a validation."""
     words, start, loss = 0, 0.0, 0.0
-    with tqdm(total=iterations, desc="pretraining", mininterval=0.5, smoothing=0.05) as bar:
+    with tqdm(total=iterations, desc="pretraining", disable=not shows()) as bar:
         for progress in run:
             if not start:
                 start = time.monotonic()

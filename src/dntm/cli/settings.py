@@ -1,6 +1,7 @@
-"""Settings of a run on the command line: a recipe first, then a YAML file, then the options."""
+"""Runs on the command line: settings (a recipe, then a YAML file, then options), who shows."""
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,6 +32,11 @@ def recipe_and_file(
     if given.config:
         default = merged(default, read_yaml(given.config), str(given.config))
     return default
+
+
+def shows() -> bool:
+    """Whether this process shows and prints: of several under torchrun, the first."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

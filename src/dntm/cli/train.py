@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.settings import recipe_and_file
+from dntm.cli.settings import recipe_and_file, shows
 from dntm.cli.tables import print_groups
 from dntm.experiments.recipes import RECIPES
 from dntm.training.config import TrainConfig
@@ -59,6 +59,8 @@ class Command(TrainConfig):
             _show(train_run(config, resume=self.resume))
         except Interrupted:
             sys.exit(f"dntm: interrupted; {config.output_dir} goes on with --resume")
+        if not shows():
+            return
         results = RunFolder(config.output_dir).read_results()
         for split, groups in results["splits"].items():
             print_groups(f"perplexity on {split}", {str(config.output_dir): groups})
@@ -68,7 +70,7 @@ class Command(TrainConfig):
 def _show(run: "Iterator[Progress]") -> None:
     """Tokens a second, the running loss, the time left, and a line a validation."""
     tokens, start, loss = 0, time.monotonic(), 0.0
-    with tqdm(unit="batch", desc="training", mininterval=0.5, smoothing=0.05) as bar:
+    with tqdm(unit="batch", desc="training", smoothing=0.05, disable=not shows()) as bar:
         for progress in run:
             bar.total = progress.batches
             bar.update(progress.batch - bar.n)

@@ -4,6 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -42,6 +43,8 @@ class ReadConfig:
     """A malformed document ends the build, or is left out and counted."""
     limit: int | None = None
     """Read only the first so many documents."""
+    leave_out: tuple[str, ...] = ()
+    """Leave out documents whose names match one of these patterns, such as 'GUM_fiction_*'."""
     split_by: Literal["auto", "folder", "ids", "fraction"] = "auto"
     """How documents fall into train, dev and test: by the names of folders or files, by a file of
     ids, or by a seeded fraction. auto: the first of ids, folder, fraction that applies."""
@@ -98,7 +101,8 @@ def prepare(
         documents=reading.documents,
         skipped=skipped if reading.on_error == "skip" else None,
     )
-    documents = islice(_of_corpus(read, corpus, left_out, skipped), reading.limit)
+    wanted = (d for d in read if not any(fnmatchcase(d.name, p) for p in reading.leave_out))
+    documents = islice(_of_corpus(wanted, corpus, left_out, skipped), reading.limit)
     return build(
         Source(
             documents=progress(documents),

@@ -30,6 +30,14 @@ TIED = "output.y.weight"
 
 def save_pretrained(model: DynamicTextModel, vocabulary: Vocabulary, directory: Path) -> None:
     """Write a checkpoint; one that stood there before is replaced."""
+    with new_folder(directory, overwrite=True) as folder:
+        write_checkpoint(model, vocabulary, folder)
+
+
+def write_checkpoint(
+    model: DynamicTextModel, vocabulary: Vocabulary, folder: Path, *, half: bool = False
+) -> None:
+    """Write the files into a folder that is there; with `half` weights take two bytes each."""
     if len(vocabulary) != model.config.vocabulary:
         raise ValueError(
             f"a vocabulary of {len(vocabulary)} rows for a model of {model.config.vocabulary}, "
@@ -37,10 +45,12 @@ def save_pretrained(model: DynamicTextModel, vocabulary: Vocabulary, directory: 
         )
     header = {"model_type": MODEL_TYPE, "format_version": FORMAT_VERSION}
     settings = header | asdict(model.config)
-    with new_folder(directory, overwrite=True) as folder:
-        save_tensors(_parameters(model), folder / WEIGHTS)
-        (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-        (folder / VOCABULARY).write_text(vocabulary.text(), encoding="utf-8", newline="\n")
+    parameters = _parameters(model)
+    if half:
+        parameters = {name: value.half() for name, value in parameters.items()}
+    save_tensors(parameters, folder / WEIGHTS)
+    (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    (folder / VOCABULARY).write_text(vocabulary.text(), encoding="utf-8", newline="\n")
 
 
 def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:

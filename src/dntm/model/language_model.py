@@ -94,11 +94,28 @@ class DynamicTextModel(nn.Module):
         self, stretch: Stretch, state: ReadingState
     ) -> tuple[list[Float[np.ndarray, " predicted"]], ReadingState]:
         """Log-probabilities of each document's predicted tokens, and the state after them."""
+        scores, _, after = self.trace(stretch, state)
+        return scores, after
+
+    @torch.no_grad()
+    def trace(
+        self, stretch: Stretch, state: ReadingState
+    ) -> tuple[
+        list[Float[np.ndarray, " predicted"]],
+        Float[Tensor, "sentences entities context_dim"],
+        ReadingState,
+    ]:
+        """Like `score`, and between the two d_e of every entity as each sentence begins.
+
+        Sentences count through the documents; the baseline's d has no numbers.
+        """
         h, d, after = self._read(stretch, state)
         h = self._at(stretch, h, stretch.layout.predicting)
         dynamic = dynamic_logits(stretch, h, d, self.output.y, stretch.layout.predicting)
         scores = self.output.score(h, dynamic, indices(stretch.layout.targets, h)).cpu().numpy()
-        return np.split(scores, np.cumsum(stretch.layout.predicted)[:-1]), after
+        begins = d.index_select(0, indices(stretch.begins().ravel(), d))
+        begins = begins.view(*stretch.known.shape, d.shape[1])
+        return np.split(scores, np.cumsum(stretch.layout.predicted)[:-1]), begins, after
 
     @torch.no_grad()
     def log_distribution(

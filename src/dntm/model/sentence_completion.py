@@ -24,6 +24,7 @@ from dntm.corpus.vocabulary import BOS, EOS
 from dntm.layout.ragged import lay_out_ragged
 from dntm.layout.segments import Segment
 from dntm.model.context_encoder import ContextEncoder
+from dntm.model.pretrained_encoder import PretrainedEncoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class GapLayout:
     """For each place, the number of its word in reading order through the batch."""
 
 
-def lay_out_gaps(sentences: Sequence[Int[np.ndarray, " time"]]) -> GapLayout:
+def lay_out_gaps(sentences: Sequence[Int[np.ndarray, " _"]]) -> GapLayout:
     """Lay out sentences of words, at least one in each."""
     lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
     ragged = lay_out_ragged(lengths)
@@ -78,12 +79,24 @@ class SentenceCompletion(nn.Module):
         nn.init.normal_(self.x, std=embedding_dim**-0.5, generator=generator)
         self.encoder.reset_parameters(generator)
 
+    @classmethod
+    def of(cls, pretrained: PretrainedEncoder) -> "SentenceCompletion":
+        """What pretraining has learned, ready to fill gaps."""
+        dim, double = pretrained.encoder["W_hd"].shape
+        model = cls(len(pretrained.x), dim, double // 2)
+        model.load_state_dict(
+            {"x": pretrained.x, **{f"encoder.{n}": v for n, v in pretrained.encoder.items()}}
+        )
+        return model.requires_grad_(requires_grad=False)
+
     def forward(
         self,
-        sentences: Sequence[Int[np.ndarray, " time"]],
+        sentences: Sequence[Int[np.ndarray, " _"]],
         negatives: Int[np.ndarray, "words negatives"],
     ) -> Float[Tensor, ""]:
-        """The loss summed over all words of the sentences."""
+        """The loss summed over all words of the sentences; zero, with gradients, without any."""
+        if not sentences:
+            return sum((p.sum() * 0 for p in self.parameters()), start=self.x.new_zeros(()))
         layout = lay_out_gaps(sentences)
         words = np.concatenate(sentences)
         told_from = np.concatenate((words[:, None], negatives), 1)[layout.reading]
@@ -100,7 +113,7 @@ class SentenceCompletion(nn.Module):
 
     @torch.no_grad()
     def contexts(
-        self, sentences: Sequence[Int[np.ndarray, " time"]]
+        self, sentences: Sequence[Int[np.ndarray, " _"]]
     ) -> Float[Tensor, "words embedding_dim"]:
         """The context vector of every word's gap, in reading order."""
         layout = lay_out_gaps(sentences)

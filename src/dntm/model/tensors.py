@@ -7,6 +7,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from dntm.files import follow_umask
+
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     """Write the file; OSError where the disk does not take it."""
@@ -16,6 +18,7 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
             path,
             metadata={"format": "pt"},
         )
+        follow_umask(path, 0o666)
     except SafetensorError as error:
         raise OSError(f"{path} cannot be written: {error}") from None
 

@@ -86,7 +86,8 @@ def _try(dataset: Dataset, config: StudyConfig, letter: str) -> Speed:
     from dntm.evaluation.scoring import TextModel
     from dntm.model.language_model import DynamicTextModel
     from dntm.training.batches import epoch_batches
-    from dntm.training.language_modelling import train_batch
+    from dntm.training.language_modelling import StretchLoss, train_batch
+    from dntm.training.processes import alone
     from dntm.training.state import TrainingState
 
     vocabulary, recipe = dataset.vocabulary, config.training
@@ -105,7 +106,11 @@ def _try(dataset: Dataset, config: StudyConfig, letter: str) -> Speed:
         for document in islice(dataset.documents("train"), 12 * recipe.batch)
     ]
     batches = epoch_batches(len(documents), recipe.batch, seed=0, epoch=0)
-    read = (train_batch(state, [documents[d] for d in batch], recipe)[0] for batch in batches)
+    step = StretchLoss(model)
+    read = (
+        train_batch(state, [documents[d] for d in batch], recipe, step, alone())[0]
+        for batch in batches
+    )
     next(read)  # the first one prepares much that the others find done
     reader = TextModel(model, vocabulary)
     sample = list(islice(dataset.documents("test"), 6))

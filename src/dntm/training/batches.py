@@ -24,7 +24,7 @@ def stretches(
     """
     active = list(range(len(documents)))
     kept = list(range(len(documents)))
-    for start in range(0, max(map(len, documents)), truncation):
+    for start in range(0, max(map(len, documents), default=0), truncation):
         end = start + truncation
         yield (
             [documents[d][start:end] for d in active],
@@ -33,3 +33,12 @@ def stretches(
         )
         kept = [i for i, d in enumerate(active) if len(documents[d]) > end]
         active = [active[i] for i in kept]
+
+
+def tokens_of_stretches(documents: Sequence[EncodedDocument], truncation: int) -> list[int]:
+    """How many tokens each stretch of the batch predicts: all of its sentences but <bos>."""
+    counts = [0] * -(-max(map(len, documents)) // truncation)
+    for document in documents:
+        for number, sentence in enumerate(document):
+            counts[number // truncation] += len(sentence) - 1
+    return counts

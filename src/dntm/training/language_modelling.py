@@ -15,7 +15,8 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
@@ -24,9 +25,17 @@ from dntm.evaluation.groups import as_plain, score_groups
 from dntm.evaluation.scoring import TextModel
 from dntm.model.checkpoint import save_pretrained
 from dntm.model.language_model import DynamicTextModel, parameter_count
-from dntm.training.batches import EncodedDocument, epoch_batches, stretches
+from dntm.model.reading_state import ReadingState
+from dntm.schedule import Stretch
+from dntm.training.batches import (
+    EncodedDocument,
+    epoch_batches,
+    stretches,
+    tokens_of_stretches,
+)
 from dntm.training.config import TrainConfig
 from dntm.training.initial import initial_model
+from dntm.training.processes import Processes, processes
 from dntm.training.recipe import Recipe
 from dntm.training.run_folder import RunFolder
 from dntm.training.signals import CHECKPOINT_SECONDS, Interrupted, stop_signals
@@ -53,13 +62,20 @@ def train_run(config: TrainConfig, *, resume: bool = False) -> Generator[Progres
     dataset = Dataset.open(config.dataset)
     config = config.for_vocabulary(dataset.vocabulary)
     texts = _Texts.of(dataset)
-    model = initial_model(config, dataset.vocabulary)
-    state = TrainingState.start(model, config.training, config.seed)
-    folder = RunFolder.resume(config) if resume else RunFolder.begin(config)
-    folder.restore(state)
-    with stop_signals() as stopped:
-        yield from _train(state, folder, config, texts, stopped)
-    folder.write_results(_results(folder, dataset))
+    with processes() as group:
+        model = initial_model(config, dataset.vocabulary).to(group.device)
+        state = TrainingState.start(model, config.training, config.seed)
+        folder = RunFolder(config.output_dir)
+        if group.is_first:
+            folder = RunFolder.resume(config) if resume else RunFolder.begin(config)
+            folder.restore(state)
+        group.wait()
+        if not group.is_first:
+            folder.load(state)
+        with stop_signals() as stopped:
+            yield from _train(state, _Run(config, folder, texts, group), stopped)
+        if group.is_first:
+            folder.write_results(_results(folder, dataset))
 
 
 @dataclass(frozen=True)
@@ -83,14 +99,22 @@ class _Texts:
         return cls(vocabulary, train, dev)
 
 
+@dataclass(frozen=True)
+class _Run:
+    """What stays the same through a run."""
+
+    config: TrainConfig
+    folder: RunFolder
+    texts: _Texts
+    group: Processes
+
+
 def _train(
-    state: TrainingState[DynamicTextModel],
-    folder: RunFolder,
-    config: TrainConfig,
-    texts: _Texts,
-    stopped: list[int],
+    state: TrainingState[DynamicTextModel], run: _Run, stopped: list[int]
 ) -> Iterator[Progress]:
-    recipe, position, train = config.training, state.position, texts.train
+    config, group, train = run.config, run.group, run.texts.train
+    recipe, position = config.training, state.position
+    step = group.share_gradients(StretchLoss(state.model))
     saved = time.monotonic()
     per_epoch = -(-len(train) // recipe.batch)
     due = {-(-per_epoch * (i + 1) // recipe.validations) for i in range(recipe.validations)}
@@ -101,48 +125,76 @@ def _train(
             documents = [train[d] for d in batches[position.batch]]
             done = position.epoch * per_epoch + position.batch
             set_learning_rate(state.optimizer, recipe, done / total)
-            tokens, nats = train_batch(state, documents, recipe)
+            state.draw_anew(config.seed, done, group.rank)
+            tokens, nats = train_batch(state, documents, recipe, step, group)
+            nats, stops = group.totals([nats, len(stopped)])
             position.batch += 1
             position.tokens += tokens
             position.nats += nats
             yield Progress(batch=done + 1, batches=total, tokens=tokens, nats=nats)
-            if position.batch in due:
-                perplexities = _validate(state, folder, texts)
+            if position.batch in due and group.is_first:
+                perplexities = _validate(state, run.folder, run.texts)
                 yield Progress(batch=done + 1, batches=total, validation=perplexities)
-            if stopped or time.monotonic() - saved > CHECKPOINT_SECONDS:
-                folder.save(state)
+            if group.is_first and (stops or time.monotonic() - saved > CHECKPOINT_SECONDS):
+                run.folder.save(state)
                 saved = time.monotonic()
-            if stopped:
+            if stops:
                 raise Interrupted
         position.epoch, position.batch = position.epoch + 1, 0
-    folder.save(state)
+    if group.is_first:
+        run.folder.save(state)
+
+
+class StretchLoss(nn.Module):
+    """The loss of a stretch, as a module whose gradients processes can share."""
+
+    def __init__(self, model: DynamicTextModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, stretch: Stretch | None, reading: ReadingState, generator: torch.Generator
+    ) -> tuple[Tensor, ReadingState]:
+        """Sum of nats and the state after the stretch; zero without a stretch."""
+        if stretch is None:
+            return self.model.x.weight.sum() * 0, reading
+        nats, _, after = self.model.loss(stretch, reading, generator=generator)
+        return nats, after.detach()
 
 
 def train_batch(
-    state: TrainingState[DynamicTextModel], documents: Sequence[EncodedDocument], recipe: Recipe
+    state: TrainingState[DynamicTextModel],
+    documents: Sequence[EncodedDocument],
+    recipe: Recipe,
+    step: nn.Module,
+    group: Processes,
 ) -> tuple[int, float]:
     """Read a batch of documents to their ends, with an update every few sentences.
 
-    Returns how many tokens were predicted and their surprisal.
+    Returns how many tokens all processes predicted, and the surprisal of this one's.
     """
     model = state.model
     model.train()
-    tokens, nats = 0, 0.0
-    reading = model.initial_state(len(documents))
-    for sentences, goes_on, kept in stretches(documents, recipe.truncation):
-        reading = reading.detach().select(kept)
-        loss, count, reading = model.loss(
-            model.plan(sentences, goes_on), reading, generator=state.generator
-        )
+    nats = 0.0
+    counts = tokens_of_stretches(documents, recipe.truncation)
+    mine = documents[group.rank :: group.count]
+    pieces = stretches(mine, recipe.truncation)
+    reading = model.initial_state(len(mine))
+    for count in counts:
+        piece = next(pieces, None)
+        stretch = None
+        if piece is not None:
+            sentences, goes_on, kept = piece
+            stretch, reading = model.plan(sentences, goes_on), reading.select(kept)
+        loss, reading = step(stretch, reading, state.generator)
         state.optimizer.zero_grad()
-        (loss / count).backward()  # type: ignore[no-untyped-call]
+        (loss * (group.count / count)).backward()
         nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
         state.optimizer.step()
         state.position.updates += 1
         average(state, recipe)
-        tokens += count
         nats += loss.item()
-    return tokens, nats
+    return sum(counts), nats
 
 
 def _validate(

@@ -25,6 +25,7 @@ from dntm.evaluation.completion import recover
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
 from dntm.training.pretraining_config import PretrainConfig
+from dntm.training.processes import Processes, processes
 from dntm.training.run_folder import RunFolder
 from dntm.training.sentence_batches import Negatives, SentenceBatches, sentence_batch
 from dntm.training.signals import CHECKPOINT_SECONDS, Interrupted, stop_signals
@@ -54,17 +55,42 @@ def pretrain_run(
     reading: Callable[[int], object] = lambda _: None,
 ) -> Generator[PretrainProgress, None, None]:
     """Pretrain as configured, into `config.output_dir`; `reading` is told of words read."""
-    store = ready_text(config, resume=resume, progress=reading)
-    folder = RunFolder(config.output_dir)
+    with processes() as group:
+        if group.is_first:
+            ready_text(config, resume=resume, progress=reading)
+        group.wait()
+        folder = RunFolder(config.output_dir)
+        store = TokenStore.open(folder.path / "text")
+        state = _start(config, store, group)
+        if group.is_first:
+            folder.restore(state)
+        else:
+            folder.load(state)
+        with stop_signals() as stopped:
+            yield from _train(state, _Run(config, folder, store, group), stopped)
+        if group.is_first:
+            _hand_in(state, folder, config, store)
+
+
+def _start(
+    config: PretrainConfig, store: TokenStore, group: Processes
+) -> TrainingState[SentenceCompletion]:
     generator = torch.Generator().manual_seed(config.seed)
     sizes = config.model
     model = SentenceCompletion(
         len(store.vocabulary), sizes.embedding_dim, sizes.encoder_dim, generator
     )
-    state = TrainingState.start(model, config.training, config.seed)
-    folder.restore(state)
-    with stop_signals() as stopped:
-        yield from _train(state, folder, config, store, stopped)
+    return TrainingState.start(model.to(group.device), config.training, config.seed)
+
+
+def _hand_in(
+    state: TrainingState[SentenceCompletion],
+    folder: RunFolder,
+    config: PretrainConfig,
+    store: TokenStore,
+) -> None:
+    """Write what pretraining is for."""
+    model = state.model
     with averaged(state):
         encoder = {n: p.detach().clone() for n, p in model.encoder.named_parameters()}
         x = model.x.detach().clone()
@@ -76,31 +102,36 @@ def pretrain_run(
     folder.write_results({"settings": asdict(config.training), "validations": len(metrics)})
 
 
-def ready_text(
-    config: PretrainConfig, *, resume: bool, progress: Callable[[int], object]
-) -> TokenStore:
-    """The run's text, read into its folder unless an interrupted run has done so."""
+def ready_text(config: PretrainConfig, *, resume: bool, progress: Callable[[int], object]) -> None:
+    """Make the run folder and read the text into it, unless an interrupted run has done so."""
     words = Dataset.open(config.dataset).vocabulary.words if config.dataset else ()
     files = [f for source in config.text for f in _files(source)]
     folder = RunFolder.resume(config) if resume else RunFolder.begin(config)
     target = folder.path / "text"
     if not (target / "text.json").exists():
         build_store(files, target, config.store, words=words, progress=progress)
-    return TokenStore.open(target)
 
 
 def _files(source: Path) -> list[Path]:
     return [Path("/dev/stdin")] if str(source) == "-" else files_below(source)
 
 
+@dataclass(frozen=True)
+class _Run:
+    """What stays the same through a run."""
+
+    config: PretrainConfig
+    folder: RunFolder
+    store: TokenStore
+    group: Processes
+
+
 def _train(
-    state: TrainingState[SentenceCompletion],
-    folder: RunFolder,
-    config: PretrainConfig,
-    store: TokenStore,
-    stopped: list[int],
+    state: TrainingState[SentenceCompletion], run: _Run, stopped: list[int]
 ) -> Iterator[PretrainProgress]:
+    config, store, group = run.config, run.store, run.group
     recipe, position = config.training, state.position
+    step = group.share_gradients(state.model)
     batches = SentenceBatches(store, recipe.batch, seed=config.seed).numbers(position.updates)
     negatives = Negatives(store.counts, recipe.smoothing)
     due = {-(-recipe.iterations * (i + 1) // recipe.validations) for i in range(recipe.validations)}
@@ -109,25 +140,28 @@ def _train(
         random = np.random.default_rng([config.seed, position.updates, recipe.negatives])
         batch = sentence_batch(store, next(batches), negatives, recipe.negatives, random)
         set_learning_rate(state.optimizer, recipe, position.updates / recipe.iterations)
-        loss = state.model(batch.sentences, batch.negatives)
+        mine = batch.share(group.rank, group.count)
+        loss = step(mine.sentences, mine.negatives)
         state.optimizer.zero_grad()
-        (loss / batch.words).backward()
+        (loss * (group.count / batch.words)).backward()
         nn.utils.clip_grad_norm_(state.model.parameters(), recipe.clip)
         state.optimizer.step()
         position.updates += 1
         average(state, recipe)
+        total, stops = group.totals([loss.item(), len(stopped)])
         position.tokens += batch.words
-        position.nats += loss.item()
-        yield PretrainProgress(iteration=position.updates, words=batch.words, loss=loss.item())
-        if position.updates in due:
-            found = _validate(state, folder, store, negatives)
+        position.nats += total
+        yield PretrainProgress(iteration=position.updates, words=batch.words, loss=total)
+        if position.updates in due and group.is_first:
+            found = _validate(state, run.folder, store, negatives)
             yield PretrainProgress(iteration=position.updates, validation=found)
-        if stopped or time.monotonic() - saved > CHECKPOINT_SECONDS:
-            folder.save(state)
+        if group.is_first and (stops or time.monotonic() - saved > CHECKPOINT_SECONDS):
+            run.folder.save(state)
             saved = time.monotonic()
-        if stopped:
+        if stops:
             raise Interrupted
-    folder.save(state)
+    if group.is_first:
+        run.folder.save(state)
 
 
 def _validate(

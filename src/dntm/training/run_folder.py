@@ -85,14 +85,21 @@ class RunFolder:
 
     def restore(self, state: TrainingState[Model]) -> None:
         """Set the state and the metrics back to the latest checkpoint, or to the beginning."""
+        metrics = self.load(state)
+        if metrics is None:
+            self.metrics.unlink(missing_ok=True)
+        else:
+            write_text(self.metrics, metrics)
+
+    def load(self, state: TrainingState[Model]) -> str | None:
+        """Set the state back to the latest checkpoint; returns its metrics, None without one."""
         checkpoint = self.latest()
         if checkpoint is None:
-            self.metrics.unlink(missing_ok=True)
-            return
+            return None
         try:
             numbers = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
             version = numbers.pop("format_version")
-            metrics = numbers.pop("metrics")
+            metrics: str = numbers.pop("metrics")
             tensors = load_tensors(checkpoint / "state.safetensors")
         except (OSError, ValueError, KeyError) as error:
             raise ValueError(f"{checkpoint} is damaged: {error}") from None
@@ -102,7 +109,7 @@ class RunFolder:
             state.restore(tensors, numbers)
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{checkpoint}: {error}") from None
-        write_text(self.metrics, metrics)
+        return metrics
 
     def write_results(self, results: dict[str, Any]) -> None:
         """Write what the run came to."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Self, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -66,7 +67,13 @@ class TrainingState(Generic[Model]):
         average = {}
         if recipe.average:
             average = {name: p.detach().clone() for name, p in model.named_parameters()}
-        return cls(model, optimizer, torch.Generator().manual_seed(seed), average)
+        generator = torch.Generator(learned[0].device).manual_seed(seed)
+        return cls(model, optimizer, generator, average)
+
+    def draw_anew(self, *numbers: int) -> None:
+        """Let dropout follow from these numbers alone, whatever was drawn before."""
+        seed = np.random.SeedSequence(numbers).generate_state(1, np.uint64)
+        self.generator.manual_seed(int(seed[0]) >> 1)
 
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor by name."""

@@ -1,0 +1,60 @@
+"""Several datasets as one: their documents split by split, a vocabulary of all training words."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dntm.corpus.build import LeftOut, Origin, Source, finish, new_dataset, write_splits
+from dntm.corpus.dataset import Dataset
+from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.splits import SPLITS, by_folder
+from dntm.corpus.vocabulary import Vocabulary
+
+
+def join_datasets(
+    folders: Sequence[Path], target: Path, *, vocabulary_size: int, overwrite: bool = False
+) -> dict[str, Any]:
+    """Write the joint dataset and return the content of its `dataset.json`.
+
+    Documents keep their names, with that of their dataset before them.
+    """
+    if len({folder.resolve().name for folder in folders}) < max(2, len(folders)):
+        given = ", ".join(map(str, folders))
+        raise ValueError(f"datasets {given}: expected at least two, of different names")
+    if target.resolve() in {folder.resolve() for folder in folders}:
+        raise ValueError(f"{target} is one of the datasets to join: choose another folder")
+    datasets = [Dataset.open(folder) for folder in folders]
+    counts = Counter(
+        word
+        for dataset in datasets
+        for document in dataset.documents("train")
+        for sentence in document.sentences
+        for word in sentence
+        if isinstance(word, str)
+    )
+    entities = max(dataset.vocabulary.entities for dataset in datasets)
+    vocabulary = Vocabulary.from_counts(counts, size=vocabulary_size, entities=entities)
+    source = Source(
+        documents=(),
+        assign=lambda _keys: by_folder,
+        origin=Origin(
+            corpus=" + ".join(d.information["source"]["corpus"] for d in datasets),
+            licence="; ".join(dict.fromkeys(d.information["source"]["licence"] for d in datasets)),
+        ),
+        left_out=LeftOut(),
+        settings={},
+    )
+    hashes = {dataset.folder.name: dataset.information["content_hash"] for dataset in datasets}
+    settings = {"joined": hashes, "vocabulary_size": vocabulary_size}
+    with new_dataset(target, overwrite=overwrite) as folder:
+        statistics = write_splits(folder, _documents(datasets), vocabulary)
+        return finish(folder, vocabulary, statistics, settings, source)
+
+
+def _documents(datasets: Sequence[Dataset]) -> Iterator[tuple[str, AnonymizedDocument]]:
+    for dataset in datasets:
+        for split in SPLITS:
+            for document in dataset.documents(split):
+                yield split, replace(document, name=f"{dataset.folder.name}/{document.name}")

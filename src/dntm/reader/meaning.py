@@ -1,0 +1,118 @@
+"""Meaning: the words of the vocabulary that an entity stands near to (Eqs. 9 and 10).
+
+    near(e, w) = cos(x_e - x_mean, x_w - x_mean)     input space; with y_e and y_w output space
+
+x_mean is the mean over the words compared with: embeddings share one large direction, and without
+it every entity would be near to the same words. Compared with are the most frequent words of the
+vocabulary that begin with a letter, the closed classes (articles, prepositions, conjunctions,
+auxiliaries) left out; pronouns stay, they tell a person from a thing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from dntm.corpus.vocabulary import SPECIALS, Vocabulary
+from dntm.model.dynamic_embedding import DynamicEmbedding
+from dntm.model.language_model import DynamicTextModel
+from dntm.reader.reading import Neighbour
+
+COMPARED = 2000
+"""How many words entities are compared with, at most."""
+_CLOSED = frozenset(
+    "a an the and or but nor so yet if because as while although though unless until since when "
+    "where how why than whether of in on at by for with from to into onto upon about over under "
+    "between through during before after above below up down out off against among around within "
+    "without toward towards across along behind beyond near per via be am is are was were been "
+    "being have has had having do does did doing done will would shall should can could may might "
+    "must not no n't n’t 's ’s 're 've 'll 'd 'm there here then also too very just only even "
+    "still such both either neither each every all any some more most much many few other another "
+    "same own what this that these those which let".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """An entity's nearest words, and what changed."""
+
+    input_words: Sequence[Neighbour]
+    output_words: Sequence[Neighbour]
+    gained: Sequence[Neighbour]
+    lost: Sequence[Neighbour]
+    change: float
+    """How far d moved."""
+
+
+class Meanings:
+    """Finds the words near to entities."""
+
+    def __init__(self, model: DynamicTextModel, vocabulary: Vocabulary, k: int = 8) -> None:
+        first = len(SPECIALS) + vocabulary.entities
+        open_class = [
+            number
+            for number, word in enumerate(vocabulary.words)
+            if word[0].isalpha() and word.lower() not in _CLOSED
+        ][:COMPARED]
+        self._words = [vocabulary.words[number] for number in open_class]
+        self._k = min(k, len(self._words))
+        rows = torch.tensor([first + number for number in open_class], dtype=torch.long)
+        self._input = _Space(model.x, rows)
+        self._output = _Space(model.output.y, rows)
+        self._changing = self._input if model.config.dynamic_input else self._output
+
+    def of(
+        self,
+        entities: Sequence[int],
+        before: Float[Tensor, "mentions context_dim"],
+        after: Float[Tensor, "mentions context_dim"],
+    ) -> list[Meaning]:
+        """What each of these entities means once its d has gone from `before` to `after`."""
+        rows = torch.tensor([len(SPECIALS) - 1 + e for e in entities], dtype=torch.long)
+        found: dict[_Space, tuple[Tensor, Tensor]] = {}
+        for space in (self._input, self._output):
+            now = space.near(rows, after)
+            found[space] = now, now - space.near(rows, before)
+        near, change = found[self._changing]
+        moved = (after - before).norm(dim=1).tolist()
+        lists = (
+            self._neighbours(*found[self._input], found[self._input][0]),
+            self._neighbours(*found[self._output], found[self._output][0]),
+            self._neighbours(near, change, change),
+            self._neighbours(near, change, -change),
+        )
+        return [
+            Meaning(near_x, near_y, gained, lost, d)
+            for near_x, near_y, gained, lost, d in zip(*lists, moved, strict=True)
+        ]
+
+    def _neighbours(self, near: Tensor, change: Tensor, ranking: Tensor) -> list[list[Neighbour]]:
+        """The words that rank highest for each entity; if by change, only what did change."""
+        values, places = ranking.topk(self._k, dim=1)
+        columns = (near.gather(1, places), change.gather(1, places), values, places)
+        return [
+            [
+                Neighbour(word=self._words[place], similarity=similarity, change=changed)
+                for similarity, changed, value, place in zip(*row, strict=True)
+                if ranking is near or value > 0
+            ]
+            for row in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+
+
+class _Space:
+    """One layer's embeddings of the words compared with, at unit length."""
+
+    def __init__(self, layer: DynamicEmbedding, rows: Int[Tensor, " words"]) -> None:
+        self._layer = layer
+        words = layer.weight.index_select(0, rows)
+        self._mean = words.mean(0) if len(words) else layer.weight.mean(0)
+        self._unit = torch.nn.functional.normalize(words - self._mean, dim=1)
+
+    def near(
+        self, rows: Int[Tensor, " mentions"], d: Float[Tensor, "mentions context_dim"]
+    ) -> Float[Tensor, "mentions words"]:
+        vectors = self._layer.entity(rows, d) - self._mean
+        return torch.nn.functional.normalize(vectors, dim=1) @ self._unit.t()

@@ -1,0 +1,151 @@
+"""Preparing: from a text to the tokens a model reads, the text's own words kept beside them.
+
+What counts as an entity is chosen as for a dataset (`dntm data build --entities`): annotated
+chains, names, unknown words, inline markup, a coreference model, or several of these. A model has
+rows for so many entities and no more: of a text with more, the least frequent stay words.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, get_args
+
+from dntm.corpus.anonymize import AnonymizeConfig, anonymize
+from dntm.corpus.document import AnonymizedDocument, Document, Mention, Token, check
+from dntm.corpus.entities import find_names, with_unknown_words
+from dntm.corpus.resolver import Resolver, resolve
+from dntm.corpus.text import document_of
+from dntm.corpus.vocabulary import Vocabulary
+from dntm.reader.prepared import PreparedText, Word, Words, is_lower_case, mentions_in
+
+Text = str | Document | AnonymizedDocument
+Kind = Literal["chains", "names", "unknown", "inline", "resolver"]
+Kinds = Kind | Sequence[Kind] | None
+"""What counts as an entity. None: chains where the text has them, else names and unknown words."""
+
+
+def prepare(
+    text: Text, vocabulary: Vocabulary, kinds: Kinds = None, resolver: Resolver | None = None
+) -> PreparedText:
+    """Find the entities of a text; ValueError where it has no word."""
+    chosen = _chosen(text, kinds)
+    if isinstance(text, AnonymizedDocument):
+        anonymized = text
+    else:
+        document = text if isinstance(text, Document) else _parsed(text, inline="inline" in chosen)
+        check(document)
+        chains = _chains(document, chosen, resolver)
+        config = AnonymizeConfig(keep_single="inline" in chosen)
+        anonymized = anonymize(replace(document, chains=chains), config)
+    lower_case = is_lower_case(vocabulary)
+    sentences = _words(anonymized, lower_case=lower_case)
+    if "unknown" in chosen:
+        sentences = _with_unknown(sentences, vocabulary)
+    sentences, notes = _within(sentences, vocabulary.entities, lower_case=lower_case)
+    return PreparedText(name=anonymized.name, sentences=sentences, notes=notes)
+
+
+def _chosen(text: Text, kinds: Kinds) -> tuple[Kind, ...]:
+    if kinds is None:
+        annotated = not isinstance(text, str) and (
+            isinstance(text, AnonymizedDocument) or bool(text.chains)
+        )
+        return ("chains",) if annotated else ("names", "unknown")
+    chosen: tuple[Kind, ...] = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+    if odd := [kind for kind in chosen if kind not in get_args(Kind)]:
+        raise ValueError(f"entities {odd[0]!r}, expected one of {', '.join(get_args(Kind))}")
+    if isinstance(text, str) and "chains" in chosen:
+        raise ValueError(
+            "a plain text has no chains: expected names, unknown, inline or resolver, "
+            "or an annotated document"
+        )
+    if isinstance(text, AnonymizedDocument) and not {"chains", "unknown"}.issuperset(chosen):
+        raise ValueError(
+            f"document {text.name!r} is anonymised already, expected chains or unknown, "
+            f"not {', '.join(chosen)}"
+        )
+    return chosen
+
+
+def _parsed(text: str, *, inline: bool) -> Document:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"the character {text[error.start]!r} of the text cannot be written as UTF-8"
+        ) from None
+    if not text.strip():
+        raise ValueError("the text is empty, expected at least one word")
+    return document_of(text, inline=inline)
+
+
+def _chains(
+    document: Document, kinds: Sequence[Kind], resolver: Resolver | None
+) -> list[Sequence[Mention]]:
+    keeps = {"chains", "inline"}.intersection(kinds)
+    chains: list[Sequence[Mention]] = list(document.chains) if keeps else []
+    if "resolver" in kinds:
+        if resolver is None:
+            raise ValueError("entities 'resolver' need a coreference model: none was given")
+        chains += resolve(replace(document, chains=()), resolver).chains
+    if "names" in kinds:
+        names = find_names(replace(document, chains=chains))
+        chains += [mentions for mentions in names if len(mentions) > 1]
+    return chains
+
+
+def _words(document: AnonymizedDocument, *, lower_case: bool) -> Words:
+    mentions = sum(isinstance(t, int) for sentence in document.sentences for t in sentence)
+    if document.surfaces and len(document.surfaces) != mentions:
+        raise ValueError(
+            f"document {document.name!r} has the words of {len(document.surfaces)} mentions, "
+            f"expected {mentions}"
+        )
+    surfaces = iter(document.surfaces)
+
+    def word(token: Token) -> Word:
+        if isinstance(token, int):
+            return Word(token, tuple(next(surfaces, ())) or (f"[{token}]",))
+        return _plain(token, lower_case=lower_case)
+
+    return [[word(token) for token in sentence] for sentence in document.sentences]
+
+
+def _plain(word: str, *, lower_case: bool) -> Word:
+    return Word(word.lower() if lower_case else word, (word,))
+
+
+def _with_unknown(sentences: Words, vocabulary: Vocabulary) -> Words:
+    document = AnonymizedDocument(
+        name="",
+        sentences=[[word.token for word in sentence] for sentence in sentences],
+        surfaces=[word.words for word in mentions_in(sentences)],
+    )
+    found = with_unknown_words(document, vocabulary)
+    return [
+        [Word(token, word.words) for token, word in zip(tokens, sentence, strict=True)]
+        for tokens, sentence in zip(found.sentences, sentences, strict=True)
+    ]
+
+
+def _within(sentences: Words, rows: int, *, lower_case: bool) -> tuple[Words, tuple[str, ...]]:
+    """Keep the most frequent entities, numbered anew, where some have no row."""
+    counts = Counter(int(word.token) for word in mentions_in(sentences))
+    if max(counts, default=0) <= rows:
+        return sentences, ()
+    kept = sorted(counts, key=lambda entity: (-counts[entity], entity))[:rows]
+    numbers: dict[Token, int] = {}
+    limited: list[list[Word]] = []
+    for sentence in sentences:
+        limited.append([])
+        for word in sentence:
+            if isinstance(word.token, str):
+                limited[-1].append(word)
+            elif word.token in kept:
+                number = numbers.setdefault(word.token, len(numbers) + 1)
+                limited[-1].append(Word(number, word.words))
+            else:
+                limited[-1] += [_plain(restored, lower_case=lower_case) for restored in word.words]
+    left = len(counts) - len(kept)
+    note = f"{left} of {len(counts)} entities stay words: the model has rows for {rows}"
+    return limited, (note,) if left else ()

@@ -1,0 +1,100 @@
+"""The model card: what a model learned from, how, and what it came to, from its run's own files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dntm.training.run_folder import RunFolder
+
+GROUPS = {
+    "all": "all tokens",
+    "reappearing": "reappearing entities",
+    "following": "tokens following entities",
+    "non_entities": "tokens that are no entities",
+    "first_mentions": "first mentions",
+}
+
+_LIMITS = (
+    "A small model, trained on little text: its continuations make no sense for long, its "
+    "surprisals are no substitute for those of a large language model, and what it has come to "
+    "think of a name says what contexts it was seen in, not what is true of anybody. It knows "
+    "English only. What its texts say of people and groups, it repeats."
+)
+
+
+def model_card(run: Path, static: Path | None = None) -> str:
+    """The card in Markdown; `static` is the run of the baseline that stands beside the model."""
+    config = _read_yaml(run / "config.yaml")
+    dataset = json.loads((Path(config["dataset"]) / "dataset.json").read_text(encoding="utf-8"))
+    sizes = config["model"]
+    parts = [
+        "# Model card",
+        (
+            f"A Dynamic Neural Text Model, variant {sizes['variant']}, merging {sizes['merging']}: "
+            "it builds the meaning of names and unknown words while it reads a text."
+        ),
+        "## Data",
+        _data(dataset, config),
+        "## Training",
+        _training(config, static),
+        "## Perplexity",
+        _perplexities(run, static),
+        "## What it is not good for",
+        _LIMITS,
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _data(dataset: dict[str, Any], config: dict[str, Any]) -> str:
+    source, counts = dataset["source"], dataset["counts"]["train"]
+    lines = [
+        f"- Language modelling: {source['corpus']}",
+        f"- In training: {counts['documents']:,} documents, {counts['tokens']:,} tokens",
+        f"- Vocabulary: {dataset['vocabulary']:,} rows",
+        f"- Licences: {source['licence']}",
+    ]
+    if config["pretrained"]:
+        text = _read_yaml(Path(config["pretrained"]) / "config.yaml")
+        store = json.loads(
+            (Path(config["pretrained"]) / "text" / "text.json").read_text(encoding="utf-8")
+        )
+        names = ", ".join(Path(path).name for path in text["text"])
+        lines.append(f"- Pretraining: {names}, {store['tokens']:,} words in short sentences.")
+    return "\n".join(lines)
+
+
+def _training(config: dict[str, Any], static: Path | None) -> str:
+    shown = {"seed": config["seed"], "model": config["model"], "training": config["training"]}
+    lines = ["Trained with these settings of `dntm train`:", "", "```"]
+    lines += yaml.safe_dump(shown, sort_keys=False).splitlines()
+    lines.append("```")
+    if static:
+        lines += ["", "`static/` is a baseline without dynamic embeddings, trained alike."]
+    return "\n".join(lines)
+
+
+def _perplexities(run: Path, static: Path | None) -> str:
+    runs = {"model": run} | ({"static": static} if static else {})
+    results = {name: RunFolder(path).read_results()["splits"] for name, path in runs.items()}
+    lines = []
+    for split in results["model"]:
+        lines += [
+            f"| {split} | {' | '.join(runs)} | tokens |",
+            f"| --- |{' ---: |' * (len(runs) + 1)}",
+        ]
+        for group, label in GROUPS.items():
+            scores = [results[name][split][group] for name in runs]
+            values = " | ".join(f"{score['perplexity']:.1f}" for score in scores)
+            lines.append(f"| {label} | {values} | {scores[0]['tokens']:,} |")
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    return values

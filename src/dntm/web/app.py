@@ -1,0 +1,127 @@
+"""The application: a page and its files, and three questions it may ask.
+
+GET  /              the page
+GET  /static/NAME   its files, from memory
+GET  /api/about     the model, the limits, the example texts
+POST /api/read      a text -> its reading, an event a line (`events`)
+POST /api/predict   a place in a text -> what both models expected there
+"""
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from dntm.model.config import ModelConfig
+from dntm.reader.reader import Reader
+from dntm.web.events import line
+from dntm.web.guard import Guard
+from dntm.web.limits import Limits, Refused
+from dntm.web.pages import File, examples, page_files
+from dntm.web.readings import OpenReading, Readings
+from dntm.web.requests import ENTITIES, PredictRequest, ReadRequest, body_of
+
+
+def create_app(
+    reader: Reader, limits: Limits | None = None, hosts: Collection[str] = ()
+) -> Starlette:
+    """The application around a reader; `hosts` are names it may be called by."""
+    limits = limits or Limits()
+    readings = Readings(reader, limits)
+    page = page_files()
+    about = _about(reader, limits)
+
+    async def index(_: Request) -> Response:
+        return _file(page["index.html"])
+
+    async def static(request: Request) -> Response:
+        found = page.get(request.path_params["name"])
+        return _problem(404, "there is no such file") if found is None else _file(found)
+
+    async def about_page(_: Request) -> Response:
+        return JSONResponse(about)
+
+    async def read(request: Request) -> Response:
+        asked = ReadRequest.parse(await body_of(request, limits), limits)
+        return _ReadingResponse(await readings.open(asked))
+
+    async def predict(request: Request) -> Response:
+        asked = PredictRequest.parse(await body_of(request, limits), limits)
+        return JSONResponse(await readings.predictions(asked))
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        readings.close()
+
+    app = Starlette(
+        routes=[
+            Route("/", index),
+            Route("/static/{name}", static),
+            Route("/api/about", about_page),
+            Route("/api/read", read, methods=["POST"]),
+            Route("/api/predict", predict, methods=["POST"]),
+        ],
+        middleware=[Middleware(Guard, hosts=hosts)],
+        exception_handlers={Refused: _refused},
+        lifespan=lifespan,
+    )
+    app.state.readings = readings
+    return app
+
+
+class _ReadingResponse(StreamingResponse):
+    """Sends a reading as it is made; ends it when all is sent or the reader has left."""
+
+    def __init__(self, reading: OpenReading) -> None:
+        async def lines() -> AsyncIterator[bytes]:
+            async for event in reading.events():
+                yield line(event)
+
+        super().__init__(lines(), media_type="application/x-ndjson")
+        self._reading = reading
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._reading.close()
+
+
+def _about(reader: Reader, limits: Limits) -> dict[str, Any]:
+    return {
+        "model": _called(reader.models.dynamic.config),
+        "static": Path(reader.models.static_is).name,
+        "characters": limits.characters,
+        "entities": [{"value": value, "title": title} for value, (title, _) in ENTITIES.items()],
+        "examples": [asdict(example) for example in examples()],
+    }
+
+
+def _called(config: ModelConfig) -> str:
+    return (
+        f"Model with dynamic {'input and output' if config.variant == 'both' else config.variant}, "
+        f"{config.merging} merging, {config.vocabulary:,} words"
+    )
+
+
+def _file(file: File) -> Response:
+    return Response(file.content, media_type=file.type)
+
+
+def _problem(status: int, message: str) -> Response:
+    headers = {"Retry-After": "2"} if status == 503 else None
+    return JSONResponse({"message": message}, status_code=status, headers=headers)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return _problem(error.status, error.message)

@@ -1,0 +1,40 @@
+// Colours and numbers: a hue for each entity, a shade for each surprisal.
+
+const GOLDEN_ANGLE = 137.508;
+const DARKEST = 16; // bits at which the shade is full
+const WIDEST = 6; // bits of difference at which it is full
+
+export function hue(entity) {
+  return Math.round((205 + (entity - 1) * GOLDEN_ANGLE) % 360);
+}
+
+export function bits(value, signed = false) {
+  const text = Math.abs(value).toFixed(1);
+  if (!signed) return text;
+  return Number(text) === 0 ? "0.0" : (value > 0 ? "+" : "−") + text;
+}
+
+export function percent(share) {
+  const value = 100 * share;
+  if (value >= 10) return `${value.toFixed(0)} %`;
+  if (value >= 0.1) return `${value.toFixed(1)} %`;
+  return "< 0.1 %";
+}
+
+// The difference is what the dynamic model saves: static minus dynamic.
+export function shown(token, mode) {
+  if (mode === "static") return token.static_surprisal;
+  if (mode === "difference") return token.static_surprisal - token.surprisal;
+  return token.surprisal;
+}
+
+export function strength(value, mode) {
+  const full = mode === "difference" ? WIDEST : DARKEST;
+  return Math.min(1, Math.abs(value) / full);
+}
+
+export const LEGENDS = {
+  dynamic: "The darker a word, the less the dynamic model expected it. Underlined: entities, each with its number.",
+  static: "The darker a word, the less the static model expected it. Underlined: entities, each with its number.",
+  difference: "Green: the dynamic model expected it more than the static one. Dotted, red: less.",
+};

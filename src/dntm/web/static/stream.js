@@ -1,0 +1,44 @@
+// Talks to the server: a reading comes as one JSON value a line, as it is computed.
+
+export class Refusal extends Error {}
+
+async function refusal(response) {
+  let message = `The server answered ${response.status}.`;
+  try {
+    message = (await response.json()).message ?? message;
+  } catch {
+    // no JSON: the status says all there is
+  }
+  return new Refusal(message);
+}
+
+export async function ask(path, body, signal) {
+  const options = body === undefined ? {} : {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  };
+  let response;
+  try {
+    response = await fetch(path, { ...options, signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refusal("The server does not answer. Is `dntm serve` still running?");
+  }
+  if (!response.ok) throw await refusal(response);
+  return response;
+}
+
+export async function* events(body, signal) {
+  const response = await ask("/api/read", body, signal);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) yield JSON.parse(line);
+  }
+  if (rest) throw new Refusal("The answer broke off.");
+}

@@ -1,0 +1,136 @@
+// The text, a row a sentence, a button a word: entities in their colours, surprisal as shade.
+
+import { element } from "./dom.js";
+import { bits, hue, shown, strength } from "./shade.js";
+
+const LITTLE = 0.3; // bits below which a difference is not marked
+const LONGEST = 30; // letters that fit beside each other on a phone
+
+function spoken(token, unit) {
+  const entity = token.entity ? `, entity ${token.entity}` : "";
+  const name = token.end ? "end of the sentence" : token.word;
+  return `${name}${entity}, dynamic ${bits(token.surprisal)} ${unit}, static ${bits(token.static_surprisal)} ${unit}`;
+}
+
+function wordButton(token, s, p, unit) {
+  const classes = ["token", token.entity ? "entity" : "", token.end ? "end" : ""];
+  return element(
+    "button",
+    {
+      type: "button",
+      class: classes.filter(Boolean).join(" "),
+      tabindex: "-1",
+      "data-s": s,
+      "data-p": p,
+      "aria-label": spoken(token, unit),
+      "aria-pressed": "false",
+      style: token.entity ? { "--hue": String(hue(token.entity)) } : {},
+    },
+    element("span", { class: "word" }, token.end ? "¶" : token.word),
+    token.entity ? element("sup", {}, String(token.entity)) : "",
+    element("span", { class: "bits" }),
+  );
+}
+
+export function sentenceRow(sentence, s, unit, editable) {
+  const words = element("p", { class: "words" });
+  let together = null; // tokens without a space between them are not torn apart, unless too long
+  sentence.tokens.forEach((token, p) => {
+    if (token.space || !together) {
+      together = element("span", { class: "together" });
+      words.append(p > 0 ? " " : "", together);
+    }
+    together.append(wordButton(token, s, p, unit));
+    together.classList.toggle("together", together.textContent.length <= LONGEST);
+  });
+  const go = element(
+    "button",
+    { type: "button", class: "go", "data-go": s, "aria-label": `Meanings after sentence ${s + 1}` },
+    String(s + 1),
+  );
+  const edit = element(
+    "button",
+    { type: "button", class: "edit", "data-edit": s, "aria-label": `Edit sentence ${s + 1}` },
+    "Edit",
+  );
+  const starts = sentence.starts ? " starts" : "";
+  return element("div", { class: `sentence${starts}`, "data-row": s }, go, words, editable ? edit : "");
+}
+
+export function editorRow(sentence, s, save, cancel) {
+  const field = element("textarea", { rows: "3", id: "sentence", spellcheck: "false" });
+  field.value = sentence.text;
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") cancel();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(field.value);
+  });
+  return element(
+    "div",
+    { class: "sentence editing", "data-row": s },
+    element("span", { class: "go" }, String(s + 1)),
+    element(
+      "div",
+      {},
+      element("label", { for: "sentence" }, `Sentence ${s + 1}`),
+      field,
+      element(
+        "div",
+        { class: "row" },
+        element("button", { type: "button", class: "primary", on: { click: () => save(field.value) } }, "Read from here"),
+        element("button", { type: "button", on: { click: cancel } }, "Cancel"),
+      ),
+    ),
+  );
+}
+
+export function paint(view, state, mode) {
+  view.dataset.mode = mode;
+  for (const button of view.querySelectorAll(".token")) {
+    const token = state.sentences[button.dataset.s].tokens[button.dataset.p];
+    const value = shown(token, mode);
+    button.style.setProperty("--shade", strength(value, mode).toFixed(3));
+    button.classList.toggle("worse", mode === "difference" && value < -LITTLE);
+    button.classList.toggle("later", Number(button.dataset.s) >= state.at);
+    button.classList.toggle("chosen", token.entity > 0 && token.entity === state.entity);
+    button.lastChild.textContent = bits(value, mode === "difference");
+  }
+}
+
+export function mark(view, place) {
+  for (const button of view.querySelectorAll('.token[aria-pressed="true"]')) {
+    button.setAttribute("aria-pressed", "false");
+  }
+  const button = place && find(view, place.sentence, place.position);
+  if (button) button.setAttribute("aria-pressed", "true");
+}
+
+export function find(view, s, p) {
+  return view.querySelector(`.token[data-s="${s}"][data-p="${p}"]`);
+}
+
+// One word at a time can be reached with Tab; arrow keys move between words and sentences.
+export function rove(view, button) {
+  for (const other of view.querySelectorAll('.token[tabindex="0"]')) other.tabIndex = -1;
+  if (button) button.tabIndex = 0;
+}
+
+export function arrows(view, event) {
+  const from = event.target.closest(".token");
+  if (!from) return;
+  const all = [...view.querySelectorAll(".token")];
+  const here = all.indexOf(from);
+  const s = Number(from.dataset.s);
+  const first = (row) => all.find((button) => Number(button.dataset.s) === row);
+  const to = {
+    ArrowRight: all[here + 1],
+    ArrowLeft: all[here - 1],
+    ArrowDown: first(s + 1),
+    ArrowUp: first(s - 1),
+    Home: first(s),
+    End: all.findLast((button) => Number(button.dataset.s) === s),
+  }[event.key];
+  if (!to) return;
+  event.preventDefault();
+  rove(view, to);
+  to.focus();
+}

@@ -1,0 +1,220 @@
+import csv
+import io
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from dntm.cli.main import main
+from dntm.reader.reader import Reader
+from tests.reader.small import STORY, TALES, checkpoint
+
+
+def run(*arguments: str | Path) -> None:
+    main([str(argument) for argument in arguments])
+
+
+def fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as exit_:
+        run(*arguments)
+    error = capsys.readouterr().err
+    assert exit_.value.code not in (0, None)
+    assert "Traceback" not in error
+    return error
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return checkpoint(tmp_path_factory.mktemp("model") / "d")
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Path:
+    (tmp_path / "story.txt").write_text(STORY)
+    return tmp_path / "story.txt"
+
+
+def test_read_shows_the_text_and_the_trail_of_each_entity(
+    model: Path, story: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("read", story, "--model", model)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "Ann [1] kept a zork [2]."
+    assert "Ann [1], mentioned 3 times" in lines
+    assert sum(line.startswith("  after sentence") for line in lines) == 5
+
+
+def test_read_in_colour_never_lets_the_text_steer_the_terminal(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "odd.txt").write_text("\x1b[2J Ann met Ann \x07\n")
+
+    run("read", tmp_path / "odd.txt", "--model", model, "--colour", "always")
+
+    printed = capsys.readouterr().out
+    assert "\x1b[2J" not in printed
+    assert "\x07" not in printed
+    assert "1;31mAnn\x1b[0m" in printed
+
+
+def test_read_as_json_is_the_readers_own_reading(
+    model: Path, story: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("read", story, "--model", model, "--format", "json", "--unit", "nats")
+
+    found = json.loads(capsys.readouterr().out)
+    expected = Reader.from_pretrained(model).read(STORY, unit="nats")
+    assert found["unit"] == "nats"
+    assert found["totals"] == expected.to_dict()["totals"]
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes.update(name for name, _ in attrs)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_an_html_page_takes_the_text_as_data_and_needs_nothing_else(
+    model: Path, tmp_path: Path
+) -> None:
+    evil = '<script>alert("Ann")</script> met <img src=x onerror=y> Ann & "Ann" . Ann left .'
+    (tmp_path / "<b>.txt").write_text(evil)
+
+    source, target = tmp_path / "<b>.txt", tmp_path / "o.html"
+    run("read", source, "--model", model, "--format", "html", "--output", target)
+
+    page = Tags()
+    page.feed(target.read_text())
+    assert not {"script", "img", "b", "link", "iframe"}.intersection(page.tags)
+    assert not {"onerror", "src", "href"}.intersection(page.attributes)
+    assert "< script >" in page.text.replace("\n", " ")
+
+
+def test_score_prints_a_tidy_row_for_every_token_of_every_document(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = []
+    for number, tale in enumerate([*TALES, 'She met "Ann".']):
+        paths.append(tmp_path / f"{number}.txt")
+        paths[-1].write_text(tale)
+
+    run("score", *paths, "--model", model)
+
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out), delimiter="\t"))
+    reader = Reader.from_pretrained(model)
+    expected = [reader.read(path.read_text()) for path in paths]
+    assert [row["word"] for row in rows] == [t.word for r in expected for t in r.tokens]
+    assert [row["group"] for row in rows] == [t.group for r in expected for t in r.tokens]
+    assert [float(row["surprisal"]) for row in rows] == pytest.approx(
+        [t.surprisal for r in expected for t in r.tokens], abs=1e-6
+    )
+    assert [float(row["surprisal_static"]) for row in rows] == pytest.approx(
+        [t.static_surprisal for r in expected for t in r.tokens], abs=1e-6
+    )
+    assert list(rows[0].values())[:4] == [str(paths[0]), "1", "1", "The"]
+    assert {row["document"] for row in rows} == {str(path) for path in paths}
+
+
+def test_scores_are_printed_before_all_documents_are_read(
+    model: Path, story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"\xff")
+
+    with pytest.raises(SystemExit):
+        run("score", *[story] * 40, tmp_path / "bad.txt", "--model", model)
+
+    printed = capsys.readouterr()
+    assert "bad.txt, line 1: byte 0xff at column 1 is not UTF-8" in printed.err
+    assert printed.out.count(f"{story}\t1\t1\tThe") == 32
+
+
+def test_an_interrupted_score_leaves_no_half_file_and_skips_on_request(
+    model: Path, story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"\xff")
+    command = ("score", tmp_path / "bad.txt", story, "--model", model, "--output", tmp_path / "o")
+
+    fails(capsys, *command)
+    nothing = (tmp_path / "o").exists()
+    run(*command, "--on-error", "skip", "--format", "jsonl")
+
+    assert not nothing
+    lines = (tmp_path / "o").read_text().splitlines()
+    assert json.loads(lines[0])["word"] == "The"
+    assert "left out: " in capsys.readouterr().err
+
+
+def test_annotated_files_are_read_by_their_chains(
+    model: Path, fixtures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("score", fixtures / "story.v4_gold_conll", "--model", model)
+
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out), delimiter="\t"))
+    assert rows[0]["word"] == "Old Marta"
+    assert rows[0]["group"] == "new"
+
+
+def test_standard_input_is_read_with_inline_mentions(model: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dntm", "read", "-", "--entities", "inline", "--format", "tsv"]
+        + ["--model", str(model)],
+        input="[5] met [2] . [5] left .",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    rows = list(csv.DictReader(io.StringIO(done.stdout), delimiter="\t"))
+    assert [row["entity"] for row in rows if row["entity"] != "0"] == ["1", "2", "1"]
+
+
+def test_continue_and_fill_print_what_the_reader_says(
+    model: Path, story: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader = Reader.from_pretrained(model)
+
+    run("continue", story, "--model", model, "--seed", "3", "--samples", "2")
+    continued = capsys.readouterr().out.splitlines()
+    run("fill", "[2] met [].", "--history", story, "--model", model, "--top", "1")
+    filled = capsys.readouterr().out.splitlines()
+
+    assert continued == [reader.continue_text(STORY, seed=seed).text for seed in (3, 4)]
+    best = reader.fill("[2] met [].", STORY)[0]
+    assert filled[1].startswith(best.word)
+    assert f"{best.surprisal:.3f}" in filled[1]
+
+
+def test_what_cannot_be_read_is_one_sentence(
+    model: Path, story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty.txt").write_text("\n \n")
+
+    assert "no such file" in fails(capsys, "read", tmp_path / "none.txt", "--model", model)
+    assert "empty" in fails(capsys, "read", tmp_path / "empty.txt", "--model", model)
+    assert "has no chains" in fails(capsys, "read", story, "--model", model, "--entities", "chains")
+    resolved = ("read", story, "--model", model, "--entities", "resolver")
+    assert "--coref-model" in fails(capsys, *resolved)
+    assert "has no document 2" in fails(capsys, "read", story, "--model", model, "--document", "2")
+    assert "is missing" in fails(capsys, "read", story, "--model", tmp_path)
+    assert "no file given" in fails(capsys, "score", "--model", model)
+
+
+@pytest.mark.parametrize("command", ["read", "score", "continue_text", "fill"])
+def test_help_comes_without_torch(command: str) -> None:
+    code = f"import dntm.cli.{command}, sys; sys.exit('torch' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

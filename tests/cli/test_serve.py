@@ -1,0 +1,78 @@
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from dntm.cli.main import main
+from tests.web.tiny import TEXT, save_tiny_model
+
+
+def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as exit_:
+        main(["serve", "--no-browser", *arguments])
+    assert exit_.value.code == 1
+    return capsys.readouterr().err
+
+
+def test_a_busy_port_is_a_clear_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+
+        error = fails(capsys, "--port", str(port))
+
+    assert error.startswith(f"dntm: error: cannot listen on 127.0.0.1 port {port}")
+    assert "--port" in error
+
+
+def test_an_odd_port_and_an_unknown_host_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "port is 70000" in fails(capsys, "--port", "70000")
+    assert "no such host" in fails(capsys, "--port", "0", "--host", "no such host")
+
+
+def test_a_missing_model_is_a_clear_error(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    error = fails(capsys, "--port", "0", "--model", str(tmp_path / "missing"))
+
+    assert error.startswith("dntm: error:")
+    assert "missing" in error
+
+
+def test_serve_prints_its_address_answers_and_ends_when_interrupted(tmp_path: Path) -> None:
+    model = save_tiny_model(tmp_path / "model")
+    command = [sys.executable, "-m", "dntm", "serve", "--no-browser", "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "--model", str(model)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    printed = process.stdout.readline()
+    found = re.search(r"http://127\.0\.0\.1:\d+/", printed)
+    assert found, printed
+
+    request = urllib.request.Request(
+        f"{found[0]}api/read",
+        json.dumps({"text": TEXT}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as response:
+        lines = response.readlines()
+        headers = response.headers
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+
+    assert json.loads(lines[-1])["kind"] == "end"
+    assert headers["server"] is None
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "Traceback" not in errors
+    assert process.returncode in (0, 130)

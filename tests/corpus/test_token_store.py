@@ -1,0 +1,116 @@
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dntm.corpus import token_store
+from dntm.corpus.token_store import StoreConfig, TokenStore, build_store
+
+TEXT = "The dog barked. The cat slept.\nA dog slept.\n\nThe end came late. It came.\n"
+SMALL = StoreConfig(min_count=1, held_out=0.0)
+
+
+def store_of(
+    folder: Path, text: str, config: StoreConfig, words: tuple[str, ...] = ()
+) -> TokenStore:
+    (folder / "a.txt").write_text(text)
+    build_store([folder / "a.txt"], folder / "store", config, words=words)
+    return TokenStore.open(folder / "store")
+
+
+def read_back(store: TokenStore) -> list[str]:
+    labels = store.vocabulary.labels()
+    count = len(store.starts) - 1
+    return [" ".join(labels[row] for row in store.sentence(n)) for n in range(count)]
+
+
+def test_every_sentence_comes_back(tmp_path: Path) -> None:
+    store = store_of(tmp_path, TEXT, SMALL)
+
+    assert read_back(store) == [
+        "The dog barked .",
+        "The cat slept .",
+        "A dog slept .",
+        "The end came late .",
+        "It came .",
+    ]
+
+
+def test_rows_come_by_count_and_rare_words_are_unknown(tmp_path: Path) -> None:
+    store = store_of(tmp_path, TEXT, StoreConfig(min_count=2, held_out=0.0))
+
+    assert store.vocabulary.words == (".", "The", "came", "dog", "slept")
+    assert store.counts.tolist() == [6, 0, 0, 5, 3, 2, 2, 2]
+    assert read_back(store)[0] == "The dog <unk> ."
+
+
+def test_words_of_a_dataset_have_a_row_whatever_their_count(tmp_path: Path) -> None:
+    config = StoreConfig(min_count=3, held_out=0.0)
+
+    store = store_of(tmp_path, TEXT, config, words=("cat", "wug"))
+
+    assert store.vocabulary.words == (".", "The", "cat", "wug")
+
+
+def test_long_sentences_are_left_out_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(TEXT)
+
+    found = build_store(
+        [tmp_path / "a.txt"], tmp_path / "s", StoreConfig(longest=4, min_count=1, held_out=0.0)
+    )
+
+    assert (found["sentences"], found["left_out"]) == (4, 1)
+
+
+def test_gzip_files_are_read_and_the_end_of_each_file_is_held_out(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One two.\n" * 10)
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"Three four.\n" * 20))
+
+    build_store(
+        [tmp_path / "a.txt", tmp_path / "b.txt.gz"],
+        tmp_path / "s",
+        StoreConfig(min_count=1, held_out=0.1),
+    )
+
+    store = TokenStore.open(tmp_path / "s")
+    assert store.train.tolist() == [[0, 9], [10, 28]]
+    assert store.held_out.tolist() == [[9, 10], [28, 30]]
+    assert len(store.sample_held_out(2)) == 2
+
+
+def test_a_full_table_drops_its_rarest_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_store, "LARGEST_TABLE", 6)
+    rare = [f"rare{'ly' * i}" for i in range(30)]
+    text = "often often often often .\n" + "".join(f"{word} often .\n" for word in rare)
+
+    store = store_of(tmp_path, text, StoreConfig(min_count=3, held_out=0.0))
+
+    assert set(store.vocabulary.words) == {"often", "."}
+    assert store.counts[store.vocabulary.row("often")] == 34
+
+
+def test_pieces_do_not_change_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "b").mkdir()
+    whole = store_of(tmp_path, TEXT, SMALL)
+    monkeypatch.setattr(token_store, "_PIECE", 3)
+
+    pieces = store_of(tmp_path / "b", TEXT, SMALL)
+
+    np.testing.assert_array_equal(whole.tokens, pieces.tokens)
+    np.testing.assert_array_equal(whole.counts, pieces.counts)
+
+
+def test_text_without_a_known_word_or_sentence_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no word of the text occurs 9 times"):
+        store_of(tmp_path, TEXT, StoreConfig(min_count=9))
+    with pytest.raises(ValueError, match="no sentence of at most 1 words"):
+        store_of(tmp_path, TEXT, StoreConfig(longest=1))
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_folder_that_is_no_store_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="holds no text ready for pretraining"):
+        TokenStore.open(tmp_path)

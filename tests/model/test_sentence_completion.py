@@ -1,0 +1,78 @@
+import numpy as np
+import torch
+from torch import Tensor
+
+from dntm.corpus.vocabulary import BOS, EOS
+from dntm.model.lstm import LSTM
+from dntm.model.sentence_completion import SentenceCompletion
+
+SENTENCES = [np.array([4, 7, 5]), np.array([6]), np.array([3, 3, 8, 9, 4]), np.array([5, 6, 7])]
+NEGATIVES = np.random.default_rng(1).integers(3, 10, (12, 2))
+
+
+def model() -> SentenceCompletion:
+    torch.manual_seed(0)
+    return SentenceCompletion(10, 6, 4, torch.Generator().manual_seed(3)).double()
+
+
+def read(lstm: LSTM, rows: list[int], x: Tensor) -> Tensor:
+    """The last h after reading some rows, step by step."""
+    size = lstm.W_hh.shape[1]
+    h = c = torch.zeros(size, dtype=torch.float64)
+    for row in rows:
+        gates = lstm.W_ih @ x[row] + lstm.W_hh @ h + lstm.b
+        i, f, g, o = gates.chunk(4)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = o.sigmoid() * c.tanh()
+    return h
+
+
+def context(m: SentenceCompletion, sentence: list[int], gap: int) -> Tensor:
+    """Eqs. 6-8 for one gap, as they stand."""
+    left = read(m.encoder.forward_lstm, [BOS, *sentence[:gap]], m.x)
+    right = read(m.encoder.backward_lstm, [EOS, *reversed(sentence[gap + 1 :])], m.x)
+    return torch.relu(m.encoder.W_hd @ torch.cat((left, right)) + m.encoder.b_d)
+
+
+def test_contexts_and_loss_follow_the_equations_word_by_word() -> None:
+    m = model()
+    expected, loss = [], torch.zeros((), dtype=torch.float64)
+    negatives = iter(NEGATIVES.tolist())
+    for sentence in SENTENCES:
+        for gap, word in enumerate(sentence.tolist()):
+            x_hat = context(m, sentence.tolist(), gap)
+            expected.append(x_hat)
+            loss = loss - torch.sigmoid(x_hat @ m.x[word]).log()
+            for other in next(negatives):
+                loss = loss - torch.sigmoid(-(x_hat @ m.x[other])).log()
+
+    found = m(SENTENCES, NEGATIVES)
+
+    torch.testing.assert_close(m.contexts(SENTENCES), torch.stack(expected).detach())
+    torch.testing.assert_close(found, loss, rtol=1e-9, atol=1e-9)
+    ours = torch.autograd.grad(found, list(m.parameters()))
+    theirs = torch.autograd.grad(loss, list(m.parameters()))
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-7, atol=1e-9)
+
+
+def test_the_hidden_word_itself_is_never_read() -> None:
+    m = model()
+    changed = [sentence.copy() for sentence in SENTENCES]
+    changed[2][2] = 1
+
+    before, after = m.contexts(SENTENCES), m.contexts(changed)
+
+    gap = 3 + 1 + 2
+    torch.testing.assert_close(after[gap], before[gap])
+    assert not torch.allclose(after[gap + 1], before[gap + 1])
+
+
+def test_no_sentences_cost_nothing_but_still_have_gradients() -> None:
+    m = model()
+
+    loss = m([], NEGATIVES[:0])
+    loss.backward()
+
+    assert loss.item() == 0
+    assert all(p.grad is not None and not p.grad.any() for p in m.parameters())

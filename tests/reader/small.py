@@ -1,0 +1,59 @@
+"""A small model with random weights, as a checkpoint on disk, and what it can read."""
+
+from pathlib import Path
+
+import torch
+
+from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.vocabulary import Vocabulary
+from dntm.model.checkpoint import save_pretrained
+from dntm.model.config import ModelConfig, Variant
+from dntm.model.language_model import DynamicTextModel
+from dntm.reader.reading import Reading
+
+WORDS = "the . a , sat down at table river met left old man She kept rowed home He Old".split()
+VOCABULARY = Vocabulary(tuple(WORDS), entities=4)
+STORY = "The old man met Ann. Ann kept a zork. He left the zork at home. Ann sat down."
+"""Names: Ann; unknown words that come twice: zork."""
+TALES = [
+    STORY,
+    "Bo left.",
+    "The zork sat down at the zork. A man met Ann, and Bo met Ann. Bo kept Ann. Ann left Bo.",
+    "She rowed home.",
+]
+
+
+def checkpoint(folder: Path, variant: Variant = "both", seed: int = 7) -> Path:
+    """Write a checkpoint whose parameters, biases too, are all large enough to matter."""
+    config = ModelConfig(
+        vocabulary=len(VOCABULARY),
+        entities=VOCABULARY.entities,
+        variant=variant,
+        embedding_dim=6,
+        hidden_dim=5,
+        encoder_dim=4,
+        context_dim=7,
+    )
+    generator = torch.Generator().manual_seed(seed)
+    model = DynamicTextModel(config, generator)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.6)
+    save_pretrained(model, VOCABULARY, folder)
+    return folder
+
+
+def anonymized(*sentences: str) -> AnonymizedDocument:
+    """A document in which numbers are entities."""
+    return AnonymizedDocument(
+        name="d",
+        sentences=[[int(w) if w.isdecimal() else w for w in s.split()] for s in sentences],
+    )
+
+
+def surprisals(reading: Reading) -> list[float]:
+    return [token.surprisal for token in reading.tokens]
+
+
+def static_surprisals(reading: Reading) -> list[float]:
+    return [token.static_surprisal for token in reading.tokens]

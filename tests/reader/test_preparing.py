@@ -1,0 +1,170 @@
+import math
+
+import pytest
+
+from dntm.corpus.document import AnonymizedDocument, Document, Mention
+from dntm.corpus.vocabulary import Vocabulary
+from dntm.reader.prepared import PreparedText, tokens_of
+from dntm.reader.preparing import prepare
+from dntm.reader.prose import as_prose
+from dntm.reader.reader import Reader
+from tests.reader.small import VOCABULARY, anonymized
+
+
+def tokens(text: PreparedText) -> list[list[str | int]]:
+    return [[word.token for word in sentence] for sentence in text.sentences]
+
+
+class Pairs:
+    """Finds that the first words of all sentences are one."""
+
+    def chains(self, sentences: object) -> list[list[Mention]]:
+        return [[Mention(s, 0, 1) for s in range(len(sentences))]]  # type: ignore[arg-type]
+
+
+def test_plain_text_has_names_and_unknown_words_that_come_twice() -> None:
+    text = prepare("the man met Ann . He met Ann at a zork . She left the zork at Bo .", VOCABULARY)
+
+    assert tokens(text) == [
+        ["the", "man", "met", 1, "."],
+        ["He", "met", 1, "at", "a", 2, "."],
+        ["She", "left", "the", 2, "at", "Bo", "."],
+    ]
+    assert text.names() == {1: "Ann", 2: "zork"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("names", ["met", 1, "at", "zork", 1, "zork"]),
+        ("unknown", ["met", 1, "at", 2, 1, 2]),
+        ("inline", ["met", "Ann", "at", "zork", "Ann", "zork"]),
+    ],
+)
+def test_what_counts_as_an_entity_can_be_chosen(kind: str, expected: list[str | int]) -> None:
+    found = tokens(prepare("met Ann at zork Ann zork", VOCABULARY, kind))  # type: ignore[arg-type]
+
+    assert found == [expected]
+
+
+def test_inline_mentions_are_entities_even_if_they_come_once() -> None:
+    text = prepare("[3] met [7]. [3] left.", VOCABULARY, "inline")
+
+    assert tokens(text) == [[1, "met", 2, "."], [1, "left", "."]]
+    assert text.names() == {1: "[3]", 2: "[7]"}
+
+
+def test_a_resolver_finds_entities_and_its_absence_is_told(reader: Reader) -> None:
+    text = prepare("Ann met Bo. She left.", VOCABULARY, "resolver", Pairs())
+
+    assert tokens(text) == [[1, "met", "Bo", "."], [1, "left", "."]]
+    with pytest.raises(ValueError, match="need a coreference model"):
+        reader.read("Ann left.", entities="resolver")
+
+
+def test_annotated_documents_keep_their_chains_and_others_get_names() -> None:
+    sentences = [["Bo", "met", "Bo", "and", "Bo"]]
+    chained = Document(name="d", sentences=sentences, chains=[[Mention(0, 0, 1), Mention(0, 2, 3)]])
+
+    assert tokens(prepare(chained, VOCABULARY)) == [[1, "met", 1, "and", "Bo"]]
+    assert tokens(prepare(Document(name="d", sentences=sentences), VOCABULARY)) == [
+        [1, "met", 1, "and", 1]
+    ]
+
+
+def test_of_more_entities_than_rows_the_least_frequent_stay_words() -> None:
+    text = prepare("zap zap at ox ox met Big Bo at Big Bo , Ann , Ann , Ann ix ix ix", VOCABULARY)
+
+    assert text.notes == ("1 of 5 entities stay words: the model has rows for 4",)
+    assert text.names() == {1: "zap", 2: "ox", 3: "Ann", 4: "ix"}
+    assert tokens(text)[0][5:11] == ["met", "Big", "Bo", "at", "Big", "Bo"]
+
+
+def test_entities_numbered_beyond_the_rows_are_numbered_anew_without_a_note() -> None:
+    text = prepare(anonymized("7 met 9 .", "9 left"), VOCABULARY)
+
+    assert tokens(text) == [[1, "met", 2, "."], [2, "left"]]
+    assert text.notes == ()
+    assert text.names() == {1: "[7]", 2: "[9]"}
+
+
+def test_a_model_of_lower_case_words_reads_them_so_and_shows_them_as_written() -> None:
+    text = prepare("She MET Ann. Ann left.", Vocabulary(("she", "met", "left", "."), entities=2))
+
+    assert tokens(text) == [["she", "met", 1, "."], [1, "left", "."]]
+    assert [word.shown for word in text.sentences[0]] == ["She", "MET", "Ann", "."]
+
+
+def test_a_surface_that_names_one_entity_is_found_in_a_sentence_about_the_text() -> None:
+    text = prepare("Big Bo met Ann. Ann met Big Bo at the zork zork.", VOCABULARY)
+    about = (text.names(), text.surfaces(VOCABULARY))
+
+    assert tokens_of("Big Bo met the zork, [2] and [] .", *about) == [
+        *(1, "met", "the", 3, ",", 2, "and", "[]", ".")
+    ]
+    inline = prepare("[3] met [7].", VOCABULARY, "inline")
+    assert tokens_of("[7] left [3]", inline.names(), {}) == [2, "left", 1]
+
+
+@pytest.mark.parametrize("text", ["", "  \n \t\n", "\u2028"])
+def test_an_empty_text_is_refused(reader: Reader, text: str) -> None:
+    with pytest.raises(ValueError, match="empty"):
+        reader.read(text)
+
+
+def test_one_word_is_a_text(reader: Reader) -> None:
+    reading = reader.read("zork")
+
+    assert [token.word for token in reading.tokens] == ["zork", "<eos>"]
+
+
+def test_a_very_long_sentence_is_read(reader: Reader) -> None:
+    reading = reader.read("the zork met Ann , " * 800)
+
+    assert len(reading.sentences) == 1
+    assert len(reading.tokens) == 4001
+    assert reading.entities == {1: "zork", 2: "Ann"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\x00b \x1b[31m",
+        "👩‍👩‍👧 met 👩‍👩‍👧",
+        "\u202eolleh zork zork",
+        "e\u0301a\u0301",
+        "<eos> <unk> <bos>",
+    ],
+)
+def test_odd_characters_are_read_like_others(reader: Reader, text: str) -> None:
+    reading = reader.read(text)
+
+    assert all(math.isfinite(token.surprisal) for token in reading.tokens)
+    assert [token.end for token in reading.tokens].count(True) == len(reading.sentences)
+
+
+def test_what_cannot_be_written_as_utf_8_is_named(reader: Reader) -> None:
+    with pytest.raises(ValueError, match=r"'\\ud800' of the text cannot be written"):
+        reader.read("She left \ud800.")
+
+
+def test_chains_of_plain_text_and_unknown_kinds_are_refused(reader: Reader) -> None:
+    with pytest.raises(ValueError, match="plain text has no chains"):
+        reader.read("She left.", entities="chains")
+    with pytest.raises(ValueError, match="entities 'nouns', expected one of chains, names"):
+        reader.read("She left.", entities="nouns")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="anonymised already"):
+        reader.read(anonymized("1 left"), entities="names")
+
+
+def test_surfaces_that_do_not_match_the_mentions_are_refused(reader: Reader) -> None:
+    document = AnonymizedDocument(name="d", sentences=[[1, "met", 2]], surfaces=[["Ann"]])
+
+    with pytest.raises(ValueError, match="the words of 1 mentions, expected 2"):
+        reader.read(document)
+
+
+def test_prose_is_written_without_needless_spaces() -> None:
+    words = ["She", "did", "n't", "say", '"', "no", '"', "(", "Bo", "'s", "table", ")", "."]
+
+    assert as_prose(words) == "She didn't say \"no\" (Bo's table)."

@@ -1,0 +1,187 @@
+import math
+from pathlib import Path
+
+import pytest
+
+from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.vocabulary import SPECIALS
+from dntm.reader.reader import Reader
+from tests.reader.small import STORY, VOCABULARY, WORDS, anonymized, checkpoint, surprisals
+
+EVERYTHING = len(VOCABULARY)
+
+
+def test_predictions_are_distributions_of_both_models(reader: Reader) -> None:
+    found = reader.predictions(STORY, "Ann met the", k=EVERYTHING)
+
+    for candidates in (found.dynamic, found.static):
+        assert sum(c.probability for c in candidates) == pytest.approx(1)
+        assert sum(c.static_probability for c in candidates) == pytest.approx(1)
+    assert found.dynamic[0].probability == max(c.probability for c in found.dynamic)
+    static = [c.static_probability for c in found.static]
+    assert static == sorted(static, reverse=True)
+
+
+def test_a_prediction_is_the_surprisal_of_the_word_that_comes(reader: Reader) -> None:
+    text = STORY + " Ann met the zork."
+    *_, last = reader.read(text).sentences
+    position = reader.position(STORY)
+
+    for prefix, token in (("", last.tokens[0]), ("Ann met the", last.tokens[3])):
+        found = reader.predictions(position, prefix, k=EVERYTHING)
+        candidate = next(c for c in found.dynamic if c.entity == token.entity)
+
+        assert candidate.word == token.word
+        assert -math.log2(candidate.probability) == pytest.approx(token.surprisal, abs=1e-9)
+        assert -math.log2(candidate.static_probability) == pytest.approx(
+            token.static_surprisal, abs=1e-9
+        )
+
+
+def test_entities_that_have_not_come_yet_have_no_name(reader: Reader) -> None:
+    first = next(reader.stream("the man left. Ann met Ann."))
+    assert first.position is not None
+
+    words = {c.word for c in reader.predictions(first.position, k=EVERYTHING).dynamic}
+
+    assert words == {*SPECIALS, "[1]", "[2]", "[3]", "[4]", *WORDS}
+
+
+def test_fill_ranks_by_the_surprisal_of_the_whole_sentence(reader: Reader) -> None:
+    found = reader.fill("Ann met [] at home.", STORY, candidates=0)
+
+    assert [f.surprisal for f in found] == sorted(f.surprisal for f in found)
+    assert len(found) == len(WORDS) + 2
+    for filling in (found[0], found[-1], next(f for f in found if f.entity == 2)):
+        text = reader.read(STORY + f" Ann met {filling.word} at home.")
+        last = text.sentences[-1].tokens
+        assert sum(t.surprisal for t in last) == pytest.approx(filling.surprisal, abs=1e-9)
+        assert sum(t.static_surprisal for t in last) == pytest.approx(
+            filling.static_surprisal, abs=1e-9
+        )
+
+
+def test_fill_tries_only_what_it_is_told_to(reader: Reader) -> None:
+    entities = reader.fill("[1] met [].", STORY, choose="entities")
+    words = reader.fill("[1] met [].", STORY, choose="words", candidates=3)
+
+    likeliest = reader.predictions(STORY, "[1] met", k=EVERYTHING).dynamic
+    expected = [c.word for c in likeliest if c.word in WORDS][:3]
+    assert {f.entity for f in entities} == {1, 2}
+    assert {f.word for f in words} == set(expected)
+
+
+@pytest.mark.parametrize("sentence", ["Ann left.", "[] met []."])
+def test_a_sentence_to_fill_has_one_gap(reader: Reader, sentence: str) -> None:
+    with pytest.raises(ValueError, match="gaps, expected one"):
+        reader.fill(sentence, STORY)
+
+
+def test_a_swap_tells_what_another_referent_changes(reader: Reader) -> None:
+    before = ("1 met 2 .", "the old man left .", "2 met 1 at home", "1 sat down", "2 left")
+    after = (*before[:2], "2 met 2 at home", *before[3:])
+    one, other = (surprisals(reader.read(anonymized(*text))) for text in (before, after))
+
+    swap = reader.swap(anonymized(*before), (2, 2), 2)
+
+    at = 5 + 6 + 2
+    assert surprisals(swap.before) == pytest.approx(one, abs=1e-9)
+    assert surprisals(swap.after) == pytest.approx(other, abs=1e-9)
+    assert swap.mention == pytest.approx(other[at] - one[at])
+    assert swap.rest_of_sentence == pytest.approx(sum(other[14:17]) - sum(one[14:17]))
+    assert swap.later_sentences == pytest.approx(sum(other[17:]) - sum(one[17:]))
+    assert swap.later_sentences != 0
+
+
+@pytest.mark.parametrize(
+    ("mention", "entity", "problem"),
+    [
+        ((0, 1), 2, "'met' .* is no mention"),
+        ((9, 0), 2, "no token 0 in sentence 9"),
+        ((0, 0), 3, "entity 3, expected one of"),
+    ],
+)
+def test_an_impossible_swap_is_refused(
+    reader: Reader, mention: tuple[int, int], entity: int, problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        reader.swap(anonymized("1 met 2 ."), mention, entity)
+
+
+def test_the_same_seed_continues_in_the_same_way(reader: Reader) -> None:
+    one, same, other = (reader.continue_text(STORY, seed=seed) for seed in (1, 1, 2))
+
+    assert one == same
+    assert one != other
+    assert len(one.sentences) == 3
+
+
+def test_a_continuation_holds_known_words_and_entities_of_the_text_only(reader: Reader) -> None:
+    drawn = [reader.continue_text(STORY, sentences=5, top_p=1.0, seed=s) for s in range(20)]
+
+    words = {word for c in drawn for sentence in c.sentences for word in sentence}
+    entities = {e for c in drawn for sentence in c.entities for e in sentence}
+    assert words == {*WORDS, "Ann", "zork"}
+    assert entities == {0, 1, 2}
+    assert all(sentence for c in drawn for sentence in c.sentences)
+
+
+def test_at_temperature_zero_the_likeliest_token_always_comes(reader: Reader) -> None:
+    found = reader.continue_text(STORY, sentences=1, temperature=0.0)
+
+    tokens: list[str | int] = []
+    for word, entity in zip(found.sentences[0], found.entities[0], strict=True):
+        likely = reader.predictions(STORY, tokens, k=EVERYTHING).dynamic
+        allowed = [
+            c for c in likely if c.word in {*WORDS, "Ann", "zork", *["<eos>"][: len(tokens)]}
+        ]
+        assert allowed[0].word == word
+        tokens.append(entity or word)
+
+
+def test_each_sampled_sentence_is_read_before_the_next(tmp_path: Path) -> None:
+    reader = Reader.from_pretrained(checkpoint(tmp_path / "d", seed=8))
+
+    found = reader.continue_text(STORY, sentences=2, temperature=0.0)
+
+    read = [[word.token for word in s] for s in reader.prepare(STORY).sentences]
+    first = zip(found.sentences[0], found.entities[0], strict=True)
+    history = AnonymizedDocument(name="d", sentences=[*read, [e or word for word, e in first]])
+    second = reader.continue_text(history, sentences=1, temperature=0.0)
+    assert [w.replace("Ann", "[1]").replace("zork", "[2]") for w in found.sentences[1]] == list(
+        second.sentences[0]
+    )
+    assert found.sentences[0] != found.sentences[1]
+
+
+def test_samples_come_as_often_as_the_model_says(reader: Reader) -> None:
+    position = reader.position(STORY)
+    allowed = {
+        c.word: c.probability
+        for c in reader.predictions(position, k=EVERYTHING).dynamic
+        if c.word in {*WORDS, "Ann", "zork"}
+    }
+    likeliest = max(allowed, key=allowed.__getitem__)
+    share = allowed[likeliest] / sum(allowed.values())
+
+    firsts = [
+        reader.continue_text(position, sentences=1, top_p=1.0, seed=seed).sentences[0][0]
+        for seed in range(200)
+    ]
+
+    error = math.sqrt(share * (1 - share) / 200)
+    assert firsts.count(likeliest) / 200 == pytest.approx(share, abs=4 * error)
+
+
+def test_a_tiny_top_p_leaves_only_the_likeliest(reader: Reader) -> None:
+    narrow = reader.continue_text(STORY, top_p=1e-9, seed=5)
+
+    assert narrow == reader.continue_text(STORY, temperature=0.0)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("temperature", -1.0), ("top_p", 0.0), ("top_p", 1.5), ("sentences", 0)]
+)
+def test_impossible_sampling_is_refused(reader: Reader, setting: str, value: float) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        reader.continue_text(STORY, **{setting: value})  # type: ignore[arg-type]

@@ -1,0 +1,189 @@
+"""Pretraining really learns, resumes to the same bits, and gives the same on several processes."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from dntm.corpus.token_store import StoreConfig, TokenStore, build_store
+from dntm.evaluation.completion import recover
+from dntm.model.pretrained_encoder import PretrainedEncoder
+from dntm.model.sentence_completion import SentenceCompletion
+from dntm.training import bag_of_context, pretraining
+from dntm.training.bag_of_context import fit_bag
+from dntm.training.pretraining import pretrain_run
+from dntm.training.pretraining_config import EncoderConfig, PretrainConfig, PretrainRecipe
+from dntm.training.run_folder import RunFolder
+from dntm.training.sentence_batches import Negatives, SentenceBatches, sentence_batch
+
+NOUNS = {"dog": ("barked", "growled"), "cat": ("purred", "mewed"), "bee": ("hummed", "stung")}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Only the order of the words tells who does what to whom."""
+    rng = random.Random(2)
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    lines = []
+    for _ in range(1500):
+        who, whom = rng.sample(sorted(NOUNS), 2)
+        lines.append(f"the {who} {rng.choice(NOUNS[who])} and the {whom} heard the {who} .")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def config(text: Path, run: Path, iterations: int = 40) -> PretrainConfig:
+    return PretrainConfig(
+        text=(text,),
+        output_dir=run,
+        store=StoreConfig(min_count=1, held_out=0.1),
+        model=EncoderConfig(embedding_dim=12, encoder_dim=12),
+        training=PretrainRecipe(
+            batch=16,
+            iterations=iterations,
+            learning_rate=0.02,
+            validations=4,
+            average=0.9,
+            schedule="cosine",
+        ),
+    )
+
+
+def outcome(run: Path) -> dict[str, bytes]:
+    latest = RunFolder(run).latest()
+    assert latest is not None
+    names = ("metrics.jsonl", "best/model.safetensors")
+    return {name: (run / name).read_bytes() for name in names} | {
+        "state": (latest / "state.safetensors").read_bytes()
+    }
+
+
+def test_the_encoder_learns_what_a_bag_of_words_cannot(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bag_of_context, "ITERATIONS", 400)
+    list(pretrain_run(config(text, tmp_path / "run", iterations=300)))
+
+    pretrained = PretrainedEncoder.load(tmp_path / "run" / "best")
+    store = TokenStore.open(tmp_path / "run" / "text")
+    held_out, bias = store.sample_held_out(100), (pretrained.share + 1e-12).log()
+    encoder = SentenceCompletion.of(pretrained).contexts
+    bag = fit_bag(pretrained.x, store, smoothing=0.75).contexts
+    by_encoder = recover(held_out, encoder, pretrained.x, bias)
+    by_bag = recover(held_out, bag, pretrained.x, bias)
+    assert by_encoder.recall[1] > 0.75
+    assert by_encoder.recall[1] > by_bag.recall[1] + 0.3
+
+
+def test_a_run_stopped_at_any_update_resumes_to_the_same_bits(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    list(pretrain_run(config(text, run)))
+    expected = outcome(run)
+    run.rename(tmp_path / "whole")
+    monkeypatch.setattr(pretraining, "CHECKPOINT_SECONDS", 0.0)
+    rng = random.Random(3)
+
+    resumes = 0
+    while True:
+        progress = pretrain_run(config(text, run), resume=resumes > 0)
+        stop_after = rng.randint(1, 15)
+        if len(list(islice(progress, stop_after))) < stop_after:
+            break
+        progress.close()
+        resumes += 1
+
+    assert resumes > 3
+    assert outcome(run) == expected
+
+
+def test_an_epoch_reads_every_sentence_once_and_any_batch_can_be_the_first(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("".join(f"{'w ' * (1 + n % 7)}.\n" for n in range(333)))
+    build_store([tmp_path / "a.txt"], tmp_path / "s", StoreConfig(min_count=1, held_out=0.1))
+    batches = SentenceBatches(TokenStore.open(tmp_path / "s"), 4, seed=1)
+
+    epoch = list(islice(batches.numbers(), 75 + 75))
+
+    assert sorted(np.concatenate(epoch[:75])) == list(range(300))
+    assert sorted(np.concatenate(epoch[75:])) == list(range(300))
+    for start in (1, 63, 64, 70, 75, 99):
+        np.testing.assert_array_equal(next(batches.numbers(start)), epoch[start])
+
+
+def test_negatives_follow_the_smoothed_counts() -> None:
+    counts = np.array([16, 5, 5, 81, 0, 1])
+
+    negatives = Negatives(counts, 0.75)
+    drawn = negatives.draw(20_000, 2, np.random.default_rng(0))
+
+    np.testing.assert_allclose(negatives.share, np.array([8, 0, 0, 27, 0, 1]) / 36)
+    shares = np.bincount(drawn.ravel(), minlength=6) / drawn.size
+    np.testing.assert_allclose(shares, negatives.share, atol=0.01)
+
+
+def test_shares_of_a_batch_make_up_the_whole(text: Path, tmp_path: Path) -> None:
+    build_store([text], tmp_path / "s", StoreConfig(min_count=1))
+    store = TokenStore.open(tmp_path / "s")
+    batch = sentence_batch(
+        store, np.arange(7), Negatives(store.counts, 0.75), 3, np.random.default_rng(1)
+    )
+    model = SentenceCompletion(len(store.vocabulary), 6, 5, torch.Generator().manual_seed(1))
+
+    parts = [batch.share(rank, 3) for rank in range(3)]
+
+    assert sum(part.words for part in parts) == batch.words
+    whole = model(batch.sentences, batch.negatives)
+    added = sum(model(part.sentences, part.negatives) for part in parts)
+    torch.testing.assert_close(added, whole)
+
+
+def pretrain(*arguments: str, processes: int = 1) -> subprocess.CompletedProcess[str]:
+    python = [sys.executable, "-m"]
+    launch = [*python, "torch.distributed.run", "--nproc-per-node", str(processes), "-m"]
+    return subprocess.run(
+        [*(launch if processes > 1 else python), "dntm", "pretrain", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def options(text: Path, run: Path) -> list[str]:
+    return [
+        *("--text", str(text), "--output-dir", str(run), "--store.min-count", "1"),
+        *("--model.embedding-dim", "12", "--model.encoder-dim", "12"),
+        *("--training.iterations", "12", "--training.batch", "15", "--training.validations", "3"),
+    ]
+
+
+def losses(run: Path) -> list[float]:
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line)["loss"] for line in lines]
+
+
+def test_two_processes_give_the_losses_of_one(text: Path, tmp_path: Path) -> None:
+    alone = pretrain(*options(text, tmp_path / "one"))
+    together = pretrain(*options(text, tmp_path / "two"), processes=2)
+
+    assert alone.returncode == together.returncode == 0, alone.stderr + together.stderr
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-5)
+
+
+def test_other_settings_cannot_be_resumed(text: Path, tmp_path: Path) -> None:
+    settings = config(text, tmp_path / "run")
+    next(pretrain_run(settings))
+
+    with pytest.raises(ValueError, match="seed: 1 / seed: 2"):
+        next(pretrain_run(replace(settings, seed=2), resume=True))
+    with pytest.raises(ValueError, match="holds a run already"):
+        next(pretrain_run(settings))

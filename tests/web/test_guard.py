@@ -1,0 +1,79 @@
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from dntm.web.guard import HEADERS, Guard
+
+
+async def answer(_: Request) -> PlainTextResponse:
+    return PlainTextResponse("yes")
+
+
+@pytest.fixture
+def client() -> TestClient:
+    app = Starlette(
+        routes=[Route("/", answer, methods=["GET", "POST"])],
+        middleware=[Middleware(Guard, hosts=["reading.example"])],
+    )
+    return TestClient(app, base_url="http://127.0.0.1:8321")
+
+
+@pytest.mark.parametrize("path", ["/", "/missing"])
+@pytest.mark.parametrize("host", ["127.0.0.1:8321", "evil.example"])
+def test_every_answer_carries_every_header(client: TestClient, path: str, host: str) -> None:
+    response = client.get(path, headers={"Host": host})
+
+    assert {name: response.headers.get(name) for name in HEADERS} == HEADERS
+
+
+def test_the_policy_allows_no_inline_script_and_no_other_host() -> None:
+    policy = HEADERS["Content-Security-Policy"]
+
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "localhost:99", "LOCALHOST", "[::1]:8321", "10.0.0.7:1", "reading.example"],
+)
+def test_an_address_localhost_and_the_name_given_are_answered(
+    client: TestClient, host: str
+) -> None:
+    assert client.get("/", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example:8321", "localhost.evil.example", "127.0.0.1.evil.example", "", "127.0.0.1:x",
+     "[::1", "localhost:80:80"],
+)  # fmt: skip
+def test_any_other_name_that_leads_here_is_refused(client: TestClient, host: str) -> None:
+    response = client.get("/", headers={"Host": host})
+
+    assert response.status_code == 403
+    assert "yes" not in response.text
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:9999", "http://localhost:8321"]
+)
+def test_other_origins_are_refused(client: TestClient, origin: str) -> None:
+    assert client.post("/", headers={"Origin": origin}).status_code == 403
+
+
+def test_the_pages_own_origin_is_answered(client: TestClient) -> None:
+    headers = {"Origin": "http://127.0.0.1:8321", "Sec-Fetch-Site": "same-origin"}
+
+    assert client.post("/", headers=headers).status_code == 200
+
+
+def test_a_post_that_the_browser_calls_cross_site_is_refused(client: TestClient) -> None:
+    assert client.post("/", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    assert client.post("/", headers={"Sec-Fetch-Site": "same-site"}).status_code == 403

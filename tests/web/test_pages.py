@@ -1,0 +1,49 @@
+import re
+
+import pytest
+
+from dntm.web.pages import SLOT, examples, page_files
+from dntm.web.surface import raw_sentences
+
+PAGE = {name: file.content.decode() for name, file in page_files().items()}
+
+
+def test_there_are_six_short_texts_in_which_names_come_back() -> None:
+    texts = examples()
+
+    assert len(texts) == 6
+    for example in texts:
+        assert 8 <= len(raw_sentences(example.text)) <= 20, example.title
+        names = re.findall(r"(?<=[a-z] )[A-Z][a-z]+", example.text)
+        assert max(map(names.count, names)) >= 3, example.title
+
+
+def test_every_file_that_the_page_names_is_there() -> None:
+    named = re.findall(r'(?:href|src)="/static/([^"]+)"', PAGE["index.html"])
+    imported = [name for text in PAGE.values() for name in re.findall(r'from "\./([^"]+)"', text)]
+
+    assert {"app.js", "style.css"} <= {*named}
+    assert {*named, *imported} <= set(PAGE)
+
+
+@pytest.mark.parametrize("name", sorted(PAGE))
+def test_nothing_comes_from_another_host(name: str) -> None:
+    addresses = re.findall(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}", PAGE[name])
+
+    assert set(addresses) <= {"http://www.w3.org"}
+
+
+@pytest.mark.parametrize("name", [name for name in PAGE if name.endswith(".js")])
+def test_no_script_makes_markup_of_text(name: str) -> None:
+    unsafe = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|Function\("
+
+    assert not re.search(unsafe, PAGE[name])
+
+
+def test_the_export_is_one_file_with_one_slot_for_the_reading() -> None:
+    page = PAGE["export.html"]
+
+    assert page.count(f'id="reading-data">{SLOT}<') == 1
+    assert page.index(SLOT) == page.index(f"{SLOT}</script>")
+    assert "/static/" not in page.replace('"/static/export.html"', "")
+    assert not re.search(r"^(import|export) ", page, re.MULTILINE)

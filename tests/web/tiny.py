@@ -1,0 +1,67 @@
+"""A tiny model over the words of the example texts, and servers around it."""
+
+import re
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+import uvicorn
+from starlette.applications import Starlette
+
+from dntm.corpus.text import WORD
+from dntm.corpus.vocabulary import Vocabulary
+from dntm.model.checkpoint import save_pretrained
+from dntm.model.config import ModelConfig
+from dntm.model.language_model import DynamicTextModel
+from dntm.web.pages import examples
+from dntm.web.server import address, bind
+
+TEXT = (
+    "Old Marta kept the ferry. Every day Marta rowed over. The zorrel slept. A zorrel sees Marta."
+)
+"""Four sentences in which Marta and the zorrel come back."""
+
+
+def save_tiny_model(folder: Path) -> Path:
+    """A model of random weights, with room for nine entities."""
+    words = Counter(word for e in examples() for word in WORD.findall(e.text + " " + TEXT))
+    known = Counter({word: count for word, count in words.items() if re.match(r"[a-y.,]", word)})
+    del known["zorrel"]
+    vocabulary = Vocabulary.from_counts(known, size=300, entities=9)
+    config = ModelConfig(
+        vocabulary=len(vocabulary),
+        entities=9,
+        embedding_dim=8,
+        hidden_dim=8,
+        encoder_dim=8,
+        context_dim=8,
+    )
+    generator = torch.Generator().manual_seed(5)
+    model = DynamicTextModel(config, generator)
+    with torch.no_grad():
+        for parameter in model.parameters():  # large enough for every number to differ
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.7)
+    save_pretrained(model, vocabulary, folder)
+    return folder
+
+
+@contextmanager
+def served(app: Starlette) -> Iterator[str]:
+    """The application on a free port of this machine; gives its address."""
+    taken: socket.socket = bind("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", server_header=False))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield address(taken).rstrip("/")
+    finally:
+        server.should_exit = True
+        thread.join()
+        taken.close()
