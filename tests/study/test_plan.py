@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from dntm.cli.main import main
 from dntm.experiments.presets import PRESETS
@@ -16,8 +17,10 @@ from dntm.experiments.study import StudyConfig, StudyFolder, cells, chosen
 from dntm.study.claim import claimed, is_claimed
 from dntm.study.plan import agree, resolved
 from dntm.study.sitting import Sitting
-from dntm.study.stages import pretrain_command
-from dntm.study.trial import Speed, Work, estimate
+from dntm.study.stages import ensure_dataset, pretrain_command
+from dntm.study.trial import Speed, Work, estimate, measure, work
+from dntm.training.config import merged
+from tests.study.small import write_corpus
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
@@ -183,3 +186,22 @@ def test_the_estimate_adds_up_what_a_run_reads() -> None:
     seconds = estimate(speed, Work(trained=1000, scored=100, gaps=30))
 
     assert seconds == pytest.approx(6 + 10 + 2 + 3)
+
+
+def test_a_trial_times_each_kind_of_model_on_the_studys_own_data(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path / "study")
+    write_corpus(tmp_path)
+    (tmp_path / "study").mkdir()
+    settings = yaml.safe_load((tmp_path / "settings.yaml").read_text())
+    config = merged(PRESETS["quick"], settings, "settings.yaml")
+    config = replace(config, corpus=str(tmp_path / "stories.jsonl"))
+    dataset = ensure_dataset(folder, config, lambda _: None)
+
+    speeds = measure(folder, config, ["A", "D"], threads=1)
+
+    needed = work(dataset, config)
+    assert set(speeds) == {"A", "D"}
+    assert all(min(s.trained, s.scored, s.gaps) > 10 for s in speeds.values())
+    counts = dataset.information["counts"]["train"]
+    assert needed.trained == counts["tokens"] + counts["sentences"]
+    assert needed.gaps > 0
