@@ -18,6 +18,8 @@ class Command:
     """The finished run of a baseline, to stand beside the model as its static twin."""
     output_dir: Path
     """The folder to make."""
+    note: str = ""
+    """More about the data for the model card, such as licences."""
     half: bool = True
     """Two bytes a weight instead of four."""
     overwrite: bool = False
@@ -29,7 +31,7 @@ class Command:
         from dntm.model.checkpoint import write_checkpoint
         from dntm.training.model_card import model_card
 
-        card = model_card(self.run_folder, self.static)
+        card = model_card(self.run_folder, self.static, self.note)
         model = TextModel.load(self.run_folder)
         with new_folder(self.output_dir, overwrite=self.overwrite) as folder:
             write_checkpoint(model.model, model.vocabulary, folder, half=self.half)

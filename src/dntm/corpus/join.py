@@ -40,7 +40,7 @@ def join_datasets(
         documents=(),
         assign=lambda _keys: by_folder,
         origin=Origin(
-            corpus=" + ".join(d.information["source"]["corpus"] for d in datasets),
+            corpus=" + ".join(Path(d.information["source"]["corpus"]).name for d in datasets),
             licence="; ".join(dict.fromkeys(d.information["source"]["licence"] for d in datasets)),
         ),
         left_out=LeftOut(),

@@ -24,8 +24,10 @@ _LIMITS = (
 )
 
 
-def model_card(run: Path, static: Path | None = None) -> str:
-    """The card in Markdown; `static` is the run of the baseline that stands beside the model."""
+def model_card(run: Path, static: Path | None = None, note: str = "") -> str:
+    """The card in Markdown; `static` is the run of the baseline beside the model, `note` tells
+    more about the data.
+    """
     config = _read_yaml(run / "config.yaml")
     dataset = json.loads((Path(config["dataset"]) / "dataset.json").read_text(encoding="utf-8"))
     sizes = config["model"]
@@ -36,7 +38,7 @@ def model_card(run: Path, static: Path | None = None) -> str:
             "it builds the meaning of names and unknown words while it reads a text."
         ),
         "## Data",
-        _data(dataset, config),
+        _data(dataset, config) + (f"\n- {note}" if note else ""),
         "## Training",
         _training(config, static),
         "## Perplexity",

@@ -1,0 +1,43 @@
+"""The model that comes with the package."""
+
+from pathlib import Path
+
+import dntm
+from dntm.reader.pair import SHIPPED
+
+LEGEND = (
+    "Orrun kept the lamp of Vey. Every night Orrun lit the lamp. "
+    "When the sea took Orrun, nobody in Vey lit the lamp again."
+)
+
+
+def test_it_is_small_and_has_its_card_and_its_twin() -> None:
+    size = sum(path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file())
+
+    assert size < 20e6
+    assert "## What it is not good for" in (SHIPPED / "README.md").read_text(encoding="utf-8")
+    assert (SHIPPED / "static" / "model.safetensors").is_file()
+
+
+def test_it_reads_a_text_without_being_named() -> None:
+    reading = dntm.Reader.from_pretrained().read(LEGEND)
+
+    assert {"Orrun", "Vey"} <= set(reading.entities.values())
+    tokens = [token for sentence in reading.sentences for token in sentence.tokens]
+    assert all(0 < token.surprisal < 40 for token in tokens)
+    assert any(token.surprisal != token.static_surprisal for token in tokens)
+
+
+def test_it_expects_entities_to_return_more_than_its_static_twin_does() -> None:
+    texts = sorted((Path(dntm.__file__).parent / "web" / "texts").glob("*.txt"))
+    readings = dntm.Reader.from_pretrained().read_all([t.read_text("utf-8") for t in texts])
+
+    back = [
+        token
+        for reading in readings
+        for sentence in reading.sentences
+        for token in sentence.tokens
+        if token.group == "reappearing"
+    ]
+    assert len(back) > 50
+    assert sum(t.surprisal for t in back) < sum(t.static_surprisal for t in back)
