@@ -1,6 +1,6 @@
 """Makes reader.png from the real page.
 
-dntm serve --model runs/ontogum-d-1 --static runs/ontogum-a-1 --no-browser --port 8321
+dntm serve --no-browser --port 8321
 python docs/images/make_reader.py http://127.0.0.1:8321 docs/images/reader.png
 """
 
