@@ -32,7 +32,9 @@ def test_an_exported_model_reads_as_the_run_does_to_half_precision(
         ours, theirs = dntm.load(exported).score(document), dntm.load(runs / run).score(document)
         assert ours == pytest.approx(theirs, abs=0.02)
     weights, _ = from_pretrained(tmp_path / "m")
-    assert all(p.dtype == torch.float32 for p in weights.parameters())
+    trained, _ = from_pretrained(runs / "d" / "best")
+    for half, whole in zip(weights.parameters(), trained.parameters(), strict=True):
+        torch.testing.assert_close(half, whole, rtol=1e-3, atol=1e-6)
 
 
 def test_the_card_tells_data_settings_and_perplexities(runs: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from dntm.corpus.prepare import ReadConfig, prepare
 
 def make(folder: Path, name: str, words: str, **reading: tuple[str, ...]) -> Path:
     lines = [
-        json.dumps({"doc_key": f"d{i}", "sentences": [["Ann", *words.split(), "Ann"]],
+        json.dumps({"doc_key": f"d{i}", "sentences": [["Ann", *words.split(), "Ann", f"{name}{i}"]],
                     "clusters": [[[0, 0], [1 + len(words.split())] * 2]]})
         for i in range(20)
     ]  # fmt: skip
@@ -24,10 +24,12 @@ def make(folder: Path, name: str, words: str, **reading: tuple[str, ...]) -> Pat
 def test_documents_keep_their_splits_and_words_are_counted_over_all(tmp_path: Path) -> None:
     one, two = make(tmp_path, "one", "saw and saw"), make(tmp_path, "two", "heard and")
 
-    join_datasets([one, two], tmp_path / "all", vocabulary_size=9)
+    join_datasets([one, two], tmp_path / "all", vocabulary_size=100)
 
     joined = Dataset.open(tmp_path / "all")
-    assert joined.vocabulary.words == ("and", "saw", "heard")
+    assert joined.vocabulary.words[:3] == ("and", "saw", "heard")
+    trained_on = {d.name.replace("/d", "") for d in joined.documents("train")}
+    assert set(joined.vocabulary.words[3:]) == trained_on
     for split in ("train", "dev", "test"):
         expected = [f"one/{d.name}" for d in Dataset.open(one).documents(split)]
         expected += [f"two/{d.name}" for d in Dataset.open(two).documents(split)]

@@ -9,7 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
+from dntm.model.config import ModelConfig
+from dntm.model.language_model import DynamicTextModel
+from dntm.training.batches import stretches, tokens_of_stretches
 from tests.training.test_training import dataset  # noqa: F401 (a fixture)
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node"]
@@ -48,6 +52,61 @@ def test_two_processes_train_as_one_does(dataset: Path, tmp_path: Path) -> None:
     assert len(one) == len(two) == 4
     for alone, together in zip(one, two, strict=True):
         assert together == pytest.approx(alone, rel=1e-3)
+
+
+GRADIENTS = """
+import sys
+import torch
+from dntm.model.config import ModelConfig
+from dntm.model.language_model import DynamicTextModel
+from dntm.training.language_modelling import StretchLoss, train_batch
+from dntm.training.processes import processes
+from dntm.training.recipe import Recipe
+from dntm.training.state import TrainingState
+
+DOCUMENTS = [[[1, 3, 7, 2], [1, 6, 3, 8, 3, 2]], [[1, 9, 2]], [[1, 4, 9, 9, 2], [1, 4, 3, 2]]]
+model = DynamicTextModel(
+    ModelConfig(vocabulary=10, entities=2, embedding_dim=4, hidden_dim=4, encoder_dim=4,
+                context_dim=4),
+    torch.Generator().manual_seed(1),
+)
+recipe = Recipe(clip=1e9)
+with processes() as group:
+    state = TrainingState.start(model, recipe, seed=1)
+    step = group.share_gradients(StretchLoss(model))
+    train_batch(state, DOCUMENTS, recipe, step, group)
+    if group.is_first:
+        torch.save({n: p.grad for n, p in model.named_parameters()}, sys.argv[1])
+"""
+
+
+def test_processes_add_up_to_the_gradient_of_the_whole_batch(tmp_path: Path) -> None:
+    (tmp_path / "gradients.py").write_text(GRADIENTS)
+    for processes in ("1", "2"):
+        launch = [*TORCHRUN, processes] if processes > "1" else [sys.executable]
+        done = subprocess.run(
+            [*launch, str(tmp_path / "gradients.py"), str(tmp_path / processes)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment(),
+        )
+        assert done.returncode == 0, done.stderr
+
+    one, two = (torch.load(tmp_path / processes) for processes in ("1", "2"))
+    assert any(gradient.abs().max() > 0.01 for gradient in one.values())
+    for name, gradient in one.items():
+        torch.testing.assert_close(two[name], gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_the_tokens_of_a_stretch_are_those_it_predicts() -> None:
+    model = DynamicTextModel(ModelConfig(vocabulary=10, entities=2, embedding_dim=4, hidden_dim=4))
+    documents = [[[1, 3, 7, 2], [1, 2], [1, 5, 2]], [[1, 9, 2]]]
+
+    counts = tokens_of_stretches(documents, 2)
+
+    pieces = [model.plan(piece, goes_on) for piece, goes_on, _ in stretches(documents, 2)]
+    assert counts == [len(piece.layout.targets) for piece in pieces]
 
 
 def test_a_killed_process_ends_the_run_and_resume_carries_on(
