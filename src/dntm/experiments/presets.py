@@ -21,7 +21,7 @@ PRESETS: dict[str, StudyConfig] = {
         preset="small",
         pretraining_iterations=10_000,
         build=BuildConfig(max_sentences=28),
-        model=replace(_MODERN, embedding_dim=128, hidden_dim=128, encoder_dim=64, context_dim=64),
+        model=replace(_MODERN, embedding_dim=128, hidden_dim=128, encoder_dim=128, context_dim=128),
         training=replace(
             _MODERN_TRAINING, learning_rate=3e-3, epochs=5, validations=1, average=0.995
         ),
