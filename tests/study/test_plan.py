@@ -9,11 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from dntm.cli.main import main
+from dntm.corpus.vocabulary import Vocabulary
 from dntm.experiments.presets import PRESETS
 from dntm.experiments.study import StudyConfig, StudyFolder, cells, chosen
+from dntm.model.context_encoder import ContextEncoder
+from dntm.model.pretrained_encoder import PretrainedEncoder
+from dntm.study.cell import train_config
 from dntm.study.claim import claimed, is_claimed
 from dntm.study.plan import agree, resolved
 from dntm.study.sitting import Sitting
@@ -97,6 +102,9 @@ def test_bad_settings_are_named_and_leave_no_folder(
     assert "unknown setting 'modells'" in fails(capsys, *start, "--config", tmp_path / "odd.yaml")
     assert "--corpus nowhere is no file or folder" in fails(capsys, *start, "--corpus", "nowhere")
     assert "--text nowhere is no file" in fails(capsys, *start, "--text", "nowhere")
+    assert "--pretrained nowhere is no file" in fails(capsys, *start, "--pretrained", "nowhere")
+    assert "no pretraining checkpoint" in fails(capsys, *start, "--pretrained", tmp_path)
+    assert "not both" in fails(capsys, *start, "--pretrained", tmp_path, "--text", tmp_path)
     assert "--only Z matches nothing" in fails(capsys, *start, "--only", "Z")
     assert "needs each seed once" in fails(capsys, *start, "--seeds", "1", "1")
     assert "jobs is 0" in fails(capsys, *start, "--jobs", "0")
@@ -141,6 +149,9 @@ def test_with_text_the_encoder_is_pretrained_at_the_models_size(tmp_path: Path) 
 HOLD = """
 import sys, time
 from pathlib import Path
+from dntm.model.context_encoder import ContextEncoder
+from dntm.model.pretrained_encoder import PretrainedEncoder
+from dntm.study.cell import train_config
 from dntm.study.claim import claimed
 with claimed(Path(sys.argv[1]), lambda: None):
     print("held", flush=True)
@@ -205,3 +216,19 @@ def test_a_trial_times_each_kind_of_model_on_the_studys_own_data(tmp_path: Path)
     counts = dataset.information["counts"]["train"]
     assert needed.trained == counts["tokens"] + counts["sentences"]
     assert needed.gaps > 0
+
+
+def test_a_pretraining_that_is_there_gives_the_models_its_sizes(tmp_path: Path) -> None:
+    vocabulary = Vocabulary(("a", "b"), entities=2)
+    encoder = ContextEncoder(6, 5, 6).state_dict()
+    given = PretrainedEncoder(vocabulary, torch.zeros(7, 6), encoder, torch.ones(7))
+    given.save(tmp_path / "run" / "best")
+    asked = replace(PRESETS["quick"], corpus="sotu", pretrained=str(tmp_path / "run"))
+    folder = StudyFolder(tmp_path / "study")
+
+    config = resolved(asked)
+
+    model = config.model
+    assert (model.embedding_dim, model.hidden_dim, model.context_dim) == (6, 6, 6)
+    assert model.encoder_dim == 5
+    assert train_config(folder, config, cells(config)[0]).pretrained == tmp_path / "run"

@@ -52,6 +52,7 @@ class Command:
 
         from dntm.corpus.token_store import TokenStore
         from dntm.evaluation.completion import Contexts, recover
+        from dntm.model.checkpoint import best_of
         from dntm.model.pretrained_encoder import PretrainedEncoder
         from dntm.model.sentence_completion import SentenceCompletion
         from dntm.training.bag_of_context import fit_bag
@@ -90,11 +91,6 @@ class Command:
         for path in (file for source in self.text for file in files_below(source)):
             for block in blocks(path, self.documents):
                 yield from map(list, parse(block, self.documents).sentences)
-
-
-def best_of(run: Path) -> Path:
-    """The checkpoint of a run folder, or the folder itself where it is one."""
-    return run / "best" if (run / "best").is_dir() else run
 
 
 def _print_table(found: "dict[str, Recovery]") -> None:

@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 import tyro
 
-from dntm.cli.evaluate_encoder import best_of
 from dntm.corpus.text import WORD
 from dntm.corpus.vocabulary import SPECIALS
 
@@ -34,6 +33,7 @@ class Command:
         if not gaps:
             raise ValueError('no sentence given, expected one such as "the [] barked"')
         from dntm.evaluation.completion import fitting
+        from dntm.model.checkpoint import best_of
         from dntm.model.pretrained_encoder import PretrainedEncoder
         from dntm.model.sentence_completion import SentenceCompletion
 

@@ -45,6 +45,8 @@ class Command:
     """A local clone, folder or mirror of a corpus known by name, instead of fetching it."""
     text: tuple[str, ...] = ()
     """Text files to pretrain the context encoder on; without any there is no pretraining."""
+    pretrained: str | None = None
+    """A run of dntm pretrain to use instead of pretraining anew; the models take its sizes."""
     seeds: tuple[int, ...] = ()
     """The seeds; the preset's where not given."""
     config: Path | None = None
@@ -91,6 +93,7 @@ class Command:
             "corpus": self.corpus or config.corpus or "sotu",
             "given": self.from_ or config.given,
             "text": self.text or config.text,
+            "pretrained": self.pretrained or config.pretrained,
             "seeds": self.seeds or config.seeds,
         }
         return resolved(dataclasses.replace(config, **changes))

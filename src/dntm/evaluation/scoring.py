@@ -12,7 +12,7 @@ from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation.cloze import ClozeText, Filled
 from dntm.evaluation.columns import Floats
 from dntm.evaluation.records import Records
-from dntm.model.checkpoint import from_pretrained
+from dntm.model.checkpoint import best_of, from_pretrained
 from dntm.model.filling import Blanks, fill, trace
 from dntm.model.language_model import DynamicTextModel
 
@@ -35,7 +35,7 @@ class TextModel:
     def load(cls, path: Path | str) -> Self:
         """Load a checkpoint, or the best one of a run folder."""
         folder = Path(path)
-        return cls(*from_pretrained(folder / "best" if (folder / "best").is_dir() else folder))
+        return cls(*from_pretrained(best_of(folder)))
 
     def score(self, document: AnonymizedDocument) -> Floats:
         """The log-probability (nats) of every predicted token of a document, in reading order."""

@@ -37,7 +37,9 @@ class StudyConfig:
     given: str | None = None
     """A local copy or mirror of a corpus known by name."""
     text: tuple[str, ...] = ()
-    """Text files to pretrain the context encoder on; none: no pretraining."""
+    """Text files to pretrain the context encoder on."""
+    pretrained: str | None = None
+    """A pretraining run that is there already, to use instead; neither: no pretraining."""
     pretraining_iterations: int = 50_000
     """Updates of the pretraining."""
     models: tuple[str, ...] = tuple(MODELS)
@@ -58,6 +60,13 @@ class StudyConfig:
         for what, values in (("model", self.models), ("seed", self.seeds)):
             if not values or len(set(values)) < len(values):
                 raise ValueError(f"a study needs each {what} once, at least one; given: {values}")
+        if self.text and self.pretrained:
+            raise ValueError("a study has text to pretrain on or is given a pretraining, not both")
+
+    @property
+    def begins_pretrained(self) -> bool:
+        """Whether embeddings and context encoder come from a pretraining."""
+        return bool(self.text or self.pretrained)
 
     def to_yaml(self) -> str:
         """All settings, as the study folder keeps them."""

@@ -28,6 +28,11 @@ TIED = "output.y.weight"
 """The name under which a tied table is not saved a second time."""
 
 
+def best_of(run: Path) -> Path:
+    """The best checkpoint of a run folder, or the folder itself where it is a checkpoint."""
+    return run / "best" if (run / "best").is_dir() else run
+
+
 def save_pretrained(model: DynamicTextModel, vocabulary: Vocabulary, directory: Path) -> None:
     """Write a checkpoint; one that stood there before is replaced."""
     with new_folder(directory, overwrite=True) as folder:

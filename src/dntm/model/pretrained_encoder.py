@@ -35,6 +35,16 @@ class PretrainedEncoder:
     share: Float[Tensor, " rows"]
     """How likely each row was to be drawn as a negative sample."""
 
+    @property
+    def embedding_dim(self) -> int:
+        """Size of the embeddings and of the context vectors compared with them."""
+        return self.x.shape[1]
+
+    @property
+    def encoder_dim(self) -> int:
+        """Size of each of the encoder's two LSTMs."""
+        return self.encoder["forward_lstm.W_hh"].shape[1]
+
     def save(self, directory: Path) -> None:
         """Write the checkpoint; one that stood there before is replaced."""
         settings = {

@@ -17,6 +17,7 @@ import torch
 
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation.scoring import TextModel
+from dntm.model.checkpoint import best_of
 from dntm.model.language_model import DynamicTextModel
 
 SHIPPED = Path(__file__).parents[1] / "pretrained"
@@ -42,7 +43,7 @@ class ModelPair:
                 "pass the folder of a run or a checkpoint"
             )
         folder = SHIPPED if path is None else Path(path)
-        inside = (folder / "best" if (folder / "best").is_dir() else folder) / "static"
+        inside = best_of(folder) / "static"
         model = TextModel.load(folder)
         if static is None and inside.is_dir():
             static = inside

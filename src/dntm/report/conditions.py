@@ -60,7 +60,7 @@ def departures(results: StudyResults) -> Section:
     items = []
     if config.corpus != "ontonotes":
         items.append(f"the corpus is {corpus_name(config)}, not OntoNotes")
-    if not config.text:
+    if not config.begins_pretrained:
         items.append(
             "no pretraining: context encoder and embeddings begin at random and are trained "
             "along, where the paper pretrained both on Gigaword and kept the encoder fixed"
@@ -110,6 +110,8 @@ def _words(value: Any) -> str:
 
 
 def _pretraining(config: StudyConfig) -> str:
+    if config.pretrained:
+        return f"the run {Path(config.pretrained).name}, made before"
     if not config.text:
         return "none"
     names = [Path(path).name for path in config.text]

@@ -7,21 +7,28 @@ from typing import Any
 from dntm.corpus.catalog import CORPORA
 from dntm.experiments.study import StudyConfig, StudyFolder
 from dntm.files import write_text
+from dntm.model.config import ModelConfig
 
 
 def resolved(config: StudyConfig) -> StudyConfig:
     """The settings with paths that hold wherever a command is called, and sizes that fit."""
     corpus, text, model = config.corpus, config.text, config.model
+    pretrained = config.pretrained
     if corpus not in CORPORA:
         corpus = _existing(corpus, "corpus")
     if text:
         text = tuple(_existing(path, "text") for path in text)
         # Pretraining compares context vectors with embeddings.
         model = dataclasses.replace(model, context_dim=model.embedding_dim)
+    if pretrained:
+        pretrained = _existing(pretrained, "pretrained")
+        model = _fitting(model, Path(pretrained))
     given = config.given
     if given is not None and Path(given).exists():
         given = str(Path(given).resolve())
-    return dataclasses.replace(config, corpus=corpus, text=text, model=model, given=given)
+    return dataclasses.replace(
+        config, corpus=corpus, text=text, pretrained=pretrained, model=model, given=given
+    )
 
 
 def agree(folder: StudyFolder, config: StudyConfig) -> None:
@@ -35,6 +42,21 @@ def agree(folder: StudyFolder, config: StudyConfig) -> None:
             f"{folder.settings} holds a study with other settings ({_difference(saved, config)}): "
             "choose another --output-dir, or give the same settings"
         )
+
+
+def _fitting(model: ModelConfig, pretrained: Path) -> ModelConfig:
+    """The model with the sizes of a pretraining, whose embeddings go into both layers."""
+    from dntm.model.checkpoint import best_of
+    from dntm.model.pretrained_encoder import PretrainedEncoder
+
+    given = PretrainedEncoder.load(best_of(pretrained))
+    return dataclasses.replace(
+        model,
+        embedding_dim=given.embedding_dim,
+        hidden_dim=given.embedding_dim,
+        encoder_dim=given.encoder_dim,
+        context_dim=given.embedding_dim,
+    )
 
 
 def _existing(path: str, what: str) -> str:

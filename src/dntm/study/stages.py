@@ -45,6 +45,13 @@ def ensure_pretraining(folder: StudyFolder, config: StudyConfig, say: Say) -> No
             _pretrain(folder, config)
 
 
+def pretraining_run(folder: StudyFolder, config: StudyConfig) -> Path | None:
+    """The pretraining that the study's models begin with: its own, the one it was given, none."""
+    if config.pretrained:
+        return Path(config.pretrained)
+    return folder.pretraining.resolve() if config.text else None
+
+
 def pretrain_command(folder: StudyFolder, config: StudyConfig) -> list[str]:
     """The command that pretrains the encoder, or goes on with it."""
     model = config.model

@@ -98,7 +98,7 @@ def _try(dataset: Dataset, config: StudyConfig, letter: str) -> Speed:
         entities=vocabulary.entities,
     )
     model = DynamicTextModel(sizes, torch.Generator().manual_seed(0))
-    if config.text and recipe.freeze_encoder:
+    if config.begins_pretrained and recipe.freeze_encoder:
         model.freeze_encoder()
     state = TrainingState.start(model, recipe, seed=0)
     documents = [

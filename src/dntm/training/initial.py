@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model.checkpoint import from_pretrained
+from dntm.model.checkpoint import best_of, from_pretrained
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.training.config import TrainConfig
@@ -16,7 +16,7 @@ def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextMod
     generator = torch.Generator().manual_seed(config.seed)
     model = DynamicTextModel(config.model, generator)
     if config.pretrained:
-        PretrainedEncoder.load(_best(config.pretrained)).hand_over(model, vocabulary)
+        PretrainedEncoder.load(best_of(config.pretrained)).hand_over(model, vocabulary)
         if config.training.freeze_encoder:
             model.freeze_encoder()
     if config.start_from:
@@ -24,12 +24,8 @@ def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextMod
     return model
 
 
-def _best(source: Path) -> Path:
-    return source / "best" if (source / "best").is_dir() else source
-
-
 def _copy(model: DynamicTextModel, vocabulary: Vocabulary, source: Path) -> None:
-    folder = _best(source)
+    folder = best_of(source)
     trained, words = from_pretrained(folder)
     if words != vocabulary:
         raise ValueError(f"{folder} has another vocabulary than the dataset: cannot start from it")
