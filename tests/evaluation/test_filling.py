@@ -54,9 +54,10 @@ def fillings(text: ClozeText) -> Iterator[tuple[Gap, list[Token]]]:
             yield gap, [*sentence[: gap.position], entity, *sentence[gap.position + 1 :]]
 
 
+@pytest.mark.parametrize("salience", [False, True])
 @pytest.mark.parametrize(("variant", "merging"), EVERY)
-def test_likelihoods_are_the_oracles(variant: Variant, merging: Merging) -> None:
-    model = build(variant, merging, tied=variant == "input")
+def test_likelihoods_are_the_oracles(variant: Variant, merging: Merging, salience: bool) -> None:
+    model = build(variant, merging, tied=variant == "input", salience=salience)
     oracle = oracle_of(model)
 
     filled = list(TextModel(model, VOCABULARY).fill_all(TEXTS))

@@ -21,13 +21,15 @@ class Reading:
     h: Tensor
     c: Tensor
     entities: dict[int, Entity] = field(default_factory=dict)
+    told: list[list[int]] = field(default_factory=list)
+    """The entities mentioned in each sentence so far."""
 
     def detach(self) -> "Reading":
         entities = {
             row: Entity(e.d.detach(), [(d.detach(), score.detach()) for d, score in e.history])
             for row, e in self.entities.items()
         }
-        return Reading(self.h.detach(), self.c.detach(), entities)
+        return Reading(self.h.detach(), self.c.detach(), entities, self.told)
 
 
 @dataclass(frozen=True)
@@ -46,19 +48,23 @@ class Oracle:
         """Log-probability of every token after <bos>."""
         log_p: list[Tensor] = []
         h, c, entities = reading.h, reading.c, dict(reading.entities)
+        told = list(reading.told)
         for sentence in sentences:
+            told.append([])
             before = dict(entities)
             y = self.output(before)
             for position, row in enumerate(sentence):
                 if position > 0:
-                    logits = y @ h + self.p["output.b"]
+                    logits = y @ h + self.p["output.b"] + self.salience(h, told)
                     log_p.append(logits[row] - logits.exp().sum().log())
                 h, c = self.lstm("lstm", self.input(row, before), h, c)
+                if self.is_entity(row):
+                    told[-1] = [*told[-1], row]
             for position, row in enumerate(sentence):
                 if self.is_entity(row) and self.config.variant != "baseline":
                     context = self.context(sentence, position, before)
                     entities[row] = self.merge(context, entities.get(row))
-        return log_p, Reading(h, c, entities)
+        return log_p, Reading(h, c, entities, told)
 
     def is_entity(self, row: int) -> bool:
         return 3 <= row < 3 + self.config.entities
@@ -75,6 +81,17 @@ class Oracle:
             for row, entity in entities.items():
                 y[row] = y[row] + self.p["output.y.W_d"] @ entity.d
         return torch.stack(y)
+
+    def salience(self, h: Tensor, told: list[list[int]]) -> Tensor:
+        added = [h.new_zeros(()) for _ in range(self.config.vocabulary)]
+        for row in {row for sentence in told for row in sentence if self.config.salience}:
+            ago = next(i for i, sentence in enumerate(reversed(told)) if row in sentence)
+            times = sum(sentence.count(row) for sentence in told)
+            a = ago if ago <= 2 else 3 if ago <= 4 else 4 if ago <= 8 else 5
+            n = times - 1 if times <= 2 else 2 if times <= 4 else 3 if times <= 8 else 4
+            rows = self.p["salience.r"][a] + self.p["salience.f"][n] + self.p["salience.k"][row - 3]
+            added[row] = h @ rows + self.p["salience.r_b"][a] + self.p["salience.f_b"][n]
+        return torch.stack(added)
 
     def lstm(self, name: str, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         gates = self.p[f"{name}.W_ih"] @ x + self.p[f"{name}.W_hh"] @ h + self.p[f"{name}.b"]

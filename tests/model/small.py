@@ -17,6 +17,7 @@ def build(
     merging: Merging,
     *,
     tied: bool = False,
+    salience: bool = False,
     dropouts: Mapping[str, float] | None = None,
 ) -> DynamicTextModel:
     """A model whose parameters, biases too, are all large enough to matter."""
@@ -26,6 +27,7 @@ def build(
         variant=variant,
         merging=merging,
         tied=tied,
+        salience=salience,
         embedding_dim=5,
         hidden_dim=5 if tied else 4,
         encoder_dim=3,

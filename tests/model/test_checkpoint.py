@@ -20,9 +20,9 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-@pytest.mark.parametrize("tied", [False, True])
-def test_a_model_comes_back_as_it_was_saved(tied: bool, tmp_path: Path) -> None:
-    model = build("both", "attention", tied=tied).float()
+@pytest.mark.parametrize(("tied", "salience"), [(False, False), (True, False), (True, True)])
+def test_a_model_comes_back_as_it_was_saved(tied: bool, salience: bool, tmp_path: Path) -> None:
+    model = build("both", "attention", tied=tied, salience=salience).float()
 
     save_pretrained(model, VOCABULARY, tmp_path / "model")
     loaded, vocabulary = from_pretrained(tmp_path / "model")
@@ -45,6 +45,14 @@ def test_the_files_tell_their_type_and_version(saved: Path) -> None:
         "model.safetensors",
         "vocab.txt",
     ]
+
+
+def test_a_setting_that_came_later_may_be_missing(saved: Path) -> None:
+    settings = json.loads((saved / "config.json").read_text(encoding="utf-8"))
+    del settings["salience"]
+    (saved / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+
+    assert not from_pretrained(saved)[0].config.salience
 
 
 def test_a_save_that_fails_leaves_the_last_one_as_it_was(

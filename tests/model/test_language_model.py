@@ -15,7 +15,7 @@ from tests.model.small import BOS, EOS, A, B, C, build, oracle_of
 Document = list[list[int]]
 
 # Several mentions of an entity in one sentence, an entity back after many sentences, sentences
-# without any, documents of one and of no sentence: rows 3 to 5 are entities.
+# without any, documents of one and of no sentence, long silence: rows 3 to 5 are entities.
 LONG: Document = [
     [BOS, 7, A, 8, 9, A, B, EOS],
     [BOS, 9, 10, EOS],
@@ -31,6 +31,7 @@ DOCUMENTS: list[Document] = [
     [[BOS, 11, A, 10, EOS]],
     [],
     [[BOS, 7, 8, EOS], [BOS, 9, B, A, EOS], [BOS, B, EOS], [BOS, 6, A, B, 10, 11, EOS]],
+    [[BOS, A, 7, EOS], *[[BOS, 8, EOS]] * 10, [BOS, B, *[A] * 9, 7, B, EOS]],
 ]
 EVERY = [("baseline", "gru-relu")] + [
     (variant, merging) for variant in ("input", "output", "both") for merging in get_args(Merging)
@@ -58,10 +59,12 @@ def oracle_log_p(oracle: Oracle, size: int) -> list[list[Tensor]]:
     return found
 
 
-@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize(("tied", "salience"), [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize(("variant", "merging"), EVERY)
-def test_log_probabilities_are_the_oracles(variant: Variant, merging: Merging, tied: bool) -> None:
-    model = build(variant, merging, tied=tied)
+def test_log_probabilities_are_the_oracles(
+    variant: Variant, merging: Merging, tied: bool, salience: bool
+) -> None:
+    model = build(variant, merging, tied=tied, salience=salience)
     expected = oracle_log_p(oracle_of(model), size=3)
 
     state = model.initial_state(len(DOCUMENTS))
@@ -79,12 +82,14 @@ def backward(value: Tensor) -> None:
     value.backward()  # type: ignore[no-untyped-call]
 
 
-@pytest.mark.parametrize(("size", "tied"), [(2, False), (7, True)])
+@pytest.mark.parametrize(
+    ("size", "tied", "salience"), [(2, False, False), (7, True, False), (3, True, True)]
+)
 @pytest.mark.parametrize(("variant", "merging"), EVERY)
 def test_gradients_of_all_parameters_are_the_oracles(
-    variant: Variant, merging: Merging, tied: bool, size: int
+    variant: Variant, merging: Merging, tied: bool, size: int, salience: bool
 ) -> None:
-    model = build(variant, merging, tied=tied)
+    model = build(variant, merging, tied=tied, salience=salience)
     oracle = oracle_of(model)
     log_p = torch.stack([v for document in oracle_log_p(oracle, size) for v in document])
     backward(-log_p.sum())
@@ -149,8 +154,8 @@ def test_single_precision_agrees_with_double_precision() -> None:
 def test_the_order_of_documents_changes_no_score() -> None:
     model = build("both", "mean")
 
-    ahead, _ = model.score(model.plan(DOCUMENTS), model.initial_state(5))
-    back, _ = model.score(model.plan(DOCUMENTS[::-1]), model.initial_state(5))
+    ahead, _ = model.score(model.plan(DOCUMENTS), model.initial_state(len(DOCUMENTS)))
+    back, _ = model.score(model.plan(DOCUMENTS[::-1]), model.initial_state(len(DOCUMENTS)))
 
     for one, other in zip(ahead, back[::-1], strict=True):
         np.testing.assert_allclose(one, other, atol=1e-12)
@@ -173,10 +178,10 @@ def test_selected_documents_read_on_alone() -> None:
 def test_distributions_sum_to_one_and_hold_the_scores(variant: Variant) -> None:
     model = build(variant, "gru-relu")
     stretch = model.plan(DOCUMENTS)
-    scores, _ = model.score(stretch, model.initial_state(5))
+    scores, _ = model.score(stretch, model.initial_state(len(DOCUMENTS)))
     positions = stretch.layout.predicting.tolist()
 
-    h, log_p, _ = model.log_distribution(stretch, model.initial_state(5), positions)
+    h, log_p, _ = model.log_distribution(stretch, model.initial_state(len(DOCUMENTS)), positions)
 
     assert h.shape == (len(positions), model.config.hidden_dim)
     torch.testing.assert_close(log_p.exp().sum(1), torch.ones(len(positions)).double())

@@ -24,6 +24,8 @@ from dntm.model.tensors import load_tensors, save_tensors
 MODEL_TYPE = "dntm"
 FORMAT_VERSION = 1
 WEIGHTS, CONFIG, VOCABULARY = "model.safetensors", "config.json", "vocab.txt"
+ADDED = {"salience"}
+"""Settings that checkpoints written before them lack; they mean the default."""
 TIED = "output.y.weight"
 """The name under which a tied table is not saved a second time."""
 
@@ -90,7 +92,7 @@ def _config(path: Path) -> ModelConfig:
     if (version := settings.pop("format_version", None)) != FORMAT_VERSION:
         raise ValueError(f"{path}: format_version {version!r}, expected {FORMAT_VERSION}")
     expected = {field.name for field in fields(ModelConfig)}
-    if odd := expected.symmetric_difference(settings):
+    if odd := expected.symmetric_difference(settings) - (ADDED - settings.keys()):
         raise ValueError(f"{path}: missing or unknown settings {', '.join(sorted(odd))}")
     try:
         return ModelConfig(**settings)

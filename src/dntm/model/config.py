@@ -36,6 +36,9 @@ class ModelConfig:
     """Size of each of the context encoder's two LSTMs."""
     context_dim: int = 512
     """Size of the context vectors d' and of the dynamic representations d."""
+    salience: bool = False
+    """Beyond the paper: let the output layer know how recently and how often each entity was
+    mentioned."""
     tied: bool = False
     """Share one table between the input and output embeddings."""
     dropout_embedding: float = 0.0

@@ -17,10 +17,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dntm.layout.ragged import lay_out_ragged
-from dntm.model.entity_memory import dynamic_logits, indices
+from dntm.model.entity_memory import indices
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.ragged_lstm import State, ragged_lstm
 from dntm.model.reading_state import ReadingState
+from dntm.model.salience import Mentions
 from dntm.schedule import FIRST, Stretch
 
 PLACES = 4096
@@ -38,6 +39,8 @@ class Trace:
     lstm: State
     d: Float[Tensor, "states context_dim"]
     """Every state of the stretch's table."""
+    mentions: Mentions | None
+    """As of each token, where the model has a term for salience."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +71,11 @@ def trace(
     before = State(state.h.index_select(0, order), state.c.index_select(0, order))
     lstm = ragged_lstm(x, model.lstm.ready(), widths, before)
     lengths = np.bincount(layout.document[layout.sentence], minlength=len(documents))
-    last = indices(layout.read[(np.cumsum(lengths) - 1)[layout.order]], x)
-    h, c = lstm.h.index_select(0, last), lstm.c.index_select(0, last)
+    ends = indices(layout.read[(np.cumsum(lengths) - 1)[layout.order]], x)
+    h, c = lstm.h.index_select(0, ends), lstm.c.index_select(0, ends)
     d = table[:, : model.config.context_dim]
-    return Trace(stretch, x, lstm, d), state.after(stretch, table, h, c)
+    mentions, last = state.follow(stretch)
+    return Trace(stretch, x, lstm, d, mentions), state.after(stretch, table, h, c, last)
 
 
 @torch.no_grad()
@@ -85,8 +89,9 @@ def fill(model: DynamicTextModel, read: Trace, blanks: Blanks) -> tuple[Scores, 
 def _in_gap(model: DynamicTextModel, read: Trace, blanks: Blanks) -> Scores:
     layout, before = read.stretch.layout, blanks.token - 1
     h = read.lstm.h.index_select(0, indices(layout.read[before], read.lstm.h))
-    dynamic = dynamic_logits(read.stretch, h, read.d, model.output.y, before)
-    rows = model.output.log_distribution(h, dynamic).cpu().numpy()
+    mentions = None if read.mentions is None else read.mentions.at(before)
+    entities = model.entity_logits(read.stretch, h, read.d, before, mentions)
+    rows = model.output.log_distribution(h, entities).cpu().numpy()
     scores: Scores = rows[blanks.gap, FIRST - 1 + blanks.entity].astype(np.float64)
     return scores
 
@@ -107,13 +112,14 @@ def _of_rest(model: DynamicTextModel, read: Trace, blanks: Blanks) -> Scores:
         begin = indices(layout.read[token - 1], x)
         before = State(read.lstm.h.index_select(0, begin), read.lstm.c.index_select(0, begin))
         h = ragged_lstm(x, weights, ragged.widths, before).h
-        # `dynamic_logits` takes the documents one after the other.
+        # `entity_logits` takes the documents one after the other.
         order = np.argsort(position, kind="stable")
         position, sequence = position[order], ragged.sequence[order]
         h = h.index_select(0, indices(order, h))
-        dynamic = dynamic_logits(read.stretch, h, read.d, model.output.y, position)
+        mentions = _had_it_been(read, blanks, chosen[sequence], position)
+        entities = model.entity_logits(read.stretch, h, read.d, position, mentions)
         targets = indices(layout.tokens[layout.read[position + 1]], h)
-        found = model.output.score(h, dynamic, targets).cpu().numpy().astype(np.float64)
+        found = model.output.score(h, entities, targets).cpu().numpy().astype(np.float64)
         scores[chosen] = np.bincount(sequence, found, minlength=len(chosen))
     return scores
 
@@ -129,6 +135,28 @@ def _candidates(
     rows = np.concatenate(stretch.states)[first[layout.document[sentence]] + local]
     d = read.d.index_select(0, indices(rows, read.d))
     return model.x.entity(indices(FIRST - 1 + blanks.entity, read.x), d)
+
+
+def _had_it_been(
+    read: Trace,
+    blanks: Blanks,
+    candidate: Int[np.ndarray, " positions"],
+    position: Int[np.ndarray, " positions"],
+) -> Mentions | None:
+    """The mentions at positions after a gap, with its candidate and not what stands there."""
+    if read.mentions is None:
+        return None
+    gap = blanks.token[blanks.gap[candidate]]
+    layout, row = read.stretch.layout, np.arange(len(position))
+    there = layout.tokens[layout.read[gap]] - FIRST
+    ago, times = (values.copy() for values in read.mentions.at(position))
+    again = times[row, there] > read.mentions.times[gap, there]
+    ago[row, there] = np.where(again, ago[row, there], read.mentions.ago[gap - 1, there])
+    times[row, there] -= 1
+    instead = blanks.entity[candidate] - 1
+    ago[row, instead] = 0
+    times[row, instead] += 1
+    return Mentions(ago, times)
 
 
 def _batches(lengths: Int[np.ndarray, " candidates"]) -> Iterator[Int[np.ndarray, " chosen"]]:

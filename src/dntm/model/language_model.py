@@ -11,6 +11,7 @@ predictions. Every token after <bos> is predicted, <eos> too; every token is rea
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -32,6 +33,7 @@ from dntm.model.lstm import LSTM
 from dntm.model.merging import merging_function
 from dntm.model.output_layer import OutputLayer
 from dntm.model.reading_state import ReadingState
+from dntm.model.salience import Mentions, Salience
 from dntm.schedule import FIRST, Stretch, plan
 
 
@@ -45,6 +47,7 @@ class DynamicTextModel(nn.Module):
         self.x = DynamicEmbedding(rows, config.embedding_dim, d if config.dynamic_input else None)
         self.lstm = LSTM(config.embedding_dim, config.hidden_dim)
         self.output = OutputLayer(rows, config.hidden_dim, d if config.dynamic_output else None)
+        self.salience = Salience(config.entities, config.hidden_dim) if config.salience else None
         self.encoder = self.merging = None
         if config.variant != "baseline":
             self.encoder = ContextEncoder(config.embedding_dim, config.encoder_dim, d)
@@ -73,7 +76,9 @@ class DynamicTextModel(nn.Module):
         """The state before the first sentence: everything zero."""
         zeros = self.x.weight.new_zeros(documents, self.config.hidden_dim)
         state = zeros.new_empty(0) if self.merging is None else self.merging.initial(zeros)
-        return ReadingState(zeros, zeros, state.expand(documents, self.config.entities, -1))
+        memory = state.expand(documents, self.config.entities, -1)
+        mentions = None if self.salience is None else Mentions.none(*memory.shape[:2])
+        return ReadingState(zeros, zeros, memory, mentions)
 
     def loss(
         self, stretch: Stretch, state: ReadingState, generator: torch.Generator | None = None
@@ -82,12 +87,10 @@ class DynamicTextModel(nn.Module):
 
         Dropout, in training, draws from `generator`.
         """
-        h, d, after = self._read(stretch, state, generator)
-        h = self._at(stretch, h, stretch.layout.predicting)
-        h = self._drop(h, self.config.dropout_hidden, generator)
-        dynamic = dynamic_logits(stretch, h, d, self.output.y, stretch.layout.predicting)
-        nats = self.output.loss(h, dynamic, indices(stretch.layout.targets, h))
-        return nats, len(stretch.layout.targets), after
+        read = self._read(stretch, state, generator)
+        h, entities = self._at(stretch, read, stretch.layout.predicting, generator)
+        nats = self.output.loss(h, entities, indices(stretch.layout.targets, h))
+        return nats, len(stretch.layout.targets), read.after
 
     @torch.no_grad()
     def score(
@@ -109,13 +112,12 @@ class DynamicTextModel(nn.Module):
 
         Sentences count through the documents; the baseline's d has no numbers.
         """
-        h, d, after = self._read(stretch, state)
-        h = self._at(stretch, h, stretch.layout.predicting)
-        dynamic = dynamic_logits(stretch, h, d, self.output.y, stretch.layout.predicting)
-        scores = self.output.score(h, dynamic, indices(stretch.layout.targets, h)).cpu().numpy()
-        begins = d.index_select(0, indices(stretch.begins().ravel(), d))
-        begins = begins.view(*stretch.known.shape, d.shape[1])
-        return np.split(scores, np.cumsum(stretch.layout.predicted)[:-1]), begins, after
+        read = self._read(stretch, state)
+        h, entities = self._at(stretch, read, stretch.layout.predicting)
+        scores = self.output.score(h, entities, indices(stretch.layout.targets, h)).cpu().numpy()
+        begins = read.d.index_select(0, indices(stretch.begins().ravel(), read.d))
+        begins = begins.view(*stretch.known.shape, read.d.shape[1])
+        return np.split(scores, np.cumsum(stretch.layout.predicted)[:-1]), begins, read.after
 
     @torch.no_grad()
     def log_distribution(
@@ -132,10 +134,9 @@ class DynamicTextModel(nn.Module):
         tokens = len(stretch.layout.read)
         if np.any(np.diff(chosen) <= 0) or np.any((chosen < 0) | (chosen >= tokens)):
             raise ValueError(f"positions {positions}, expected rising ones below {tokens}")
-        h, d, after = self._read(stretch, state)
-        h = self._at(stretch, h, chosen)
-        dynamic = dynamic_logits(stretch, h, d, self.output.y, chosen)
-        return h, self.output.log_distribution(h, dynamic), after
+        read = self._read(stretch, state)
+        h, entities = self._at(stretch, read, chosen)
+        return h, self.output.log_distribution(h, entities), read.after
 
     def embed(
         self, stretch: Stretch, state: ReadingState, generator: torch.Generator | None = None
@@ -161,6 +162,24 @@ class DynamicTextModel(nn.Module):
             )
         x = add_dynamic_terms(words, W_dx, table, stretch.entity_places, stretch.entity_rows)
         return self._drop(x, config.dropout_embedding, generator), table
+
+    def entity_logits(
+        self,
+        stretch: Stretch,
+        h: Float[Tensor, "positions hidden_dim"],
+        d: Float[Tensor, "states context_dim"],
+        positions: Int[np.ndarray, " positions"],
+        mentions: Mentions | None,
+    ) -> Float[Tensor, "positions entities"] | None:
+        """What each entity's logit has beyond the static one: h . (W_dy d_e), and its salience.
+
+        `mentions` are those of each of the positions; None where there is no such term.
+        """
+        dynamic = dynamic_logits(stretch, h, d, self.output.y, positions)
+        if self.salience is None or mentions is None:
+            return dynamic
+        salient = self.salience.logits(h, mentions)
+        return salient if dynamic is None else dynamic + salient
 
     def input_embedding(
         self, entity: int, memory: Float[Tensor, " state_dim"]
@@ -194,23 +213,38 @@ class DynamicTextModel(nn.Module):
     def _at(
         self,
         stretch: Stretch,
-        h: Float[Tensor, "places hidden_dim"],
+        read: "_Read",
         positions: Int[np.ndarray, " positions"],
-    ) -> Float[Tensor, "positions hidden_dim"]:
-        return h.index_select(0, indices(stretch.layout.read[positions], h))
+        generator: torch.Generator | None = None,
+    ) -> tuple[Float[Tensor, "positions hidden_dim"], Float[Tensor, "positions entities"] | None]:
+        """What the output layer sees after these tokens: h, and what entities' logits add."""
+        h = read.h.index_select(0, indices(stretch.layout.read[positions], read.h))
+        h = self._drop(h, self.config.dropout_hidden, generator)
+        mentions = None if read.mentions is None else read.mentions.at(positions)
+        return h, self.entity_logits(stretch, h, read.d, positions, mentions)
 
     def _read(
         self, stretch: Stretch, state: ReadingState, generator: torch.Generator | None = None
-    ) -> tuple[
-        Float[Tensor, "places hidden_dim"], Float[Tensor, "states context_dim"], ReadingState
-    ]:
-        """The h at every place of the layout, every d of the table, and the state afterwards."""
+    ) -> "_Read":
         x, table = self.embed(stretch, state, generator)
         order = indices(stretch.layout.order, x)
         h, c = state.h.index_select(0, order), state.c.index_select(0, order)
         outputs, h, c = self.lstm.carry(x, stretch.layout.segments, h, c)
-        after = state.after(stretch, table, h, c)
-        return outputs, table[:, : self.config.context_dim], after
+        mentions, last = state.follow(stretch)
+        after = state.after(stretch, table, h, c, last)
+        return _Read(outputs, table[:, : self.config.context_dim], mentions, after)
+
+
+class _Read(NamedTuple):
+    """A stretch once it has been read."""
+
+    h: Float[Tensor, "places hidden_dim"]
+    """At every place of the layout."""
+    d: Float[Tensor, "states context_dim"]
+    """Every state of the table."""
+    mentions: Mentions | None
+    """As of each token in reading order."""
+    after: ReadingState
 
 
 def parameter_count(config: ModelConfig, *, finetuned: bool = False) -> int:

@@ -90,7 +90,8 @@ class PretrainedEncoder:
     def hand_over(self, model: DynamicTextModel, vocabulary: Vocabulary) -> None:
         """Set a language model's embeddings, in and out, and its encoder.
 
-        Entities, and words that pretraining did not know, begin as <unk>.
+        Entities, and words that pretraining had no row for, begin as <unk>; a row whose word its
+        text never had is as it was drawn.
         """
         words = [self.vocabulary.row(word) for word in vocabulary.words]
         rows = [UNK, BOS, EOS, *[UNK] * vocabulary.entities, *words]

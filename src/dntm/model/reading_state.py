@@ -1,12 +1,14 @@
 """ReadingState: what the model carries from one sentence of a document to the next."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from dntm.model.salience import Mentions, follow
 from dntm.schedule import Stretch
 
 
@@ -18,15 +20,26 @@ class ReadingState:
     c: Float[Tensor, "documents hidden_dim"]
     memory: Float[Tensor, "documents entities state_dim"]
     """d_{e,i}, and after it what else the merging function remembers."""
+    mentions: Mentions | None = None
+    """Of each document's entities, where the model has a term for their salience."""
 
     def detach(self) -> "ReadingState":
         """The same values, cut off from their gradients."""
-        return ReadingState(self.h.detach(), self.c.detach(), self.memory.detach())
+        return replace(self, h=self.h.detach(), c=self.c.detach(), memory=self.memory.detach())
 
     def select(self, documents: Sequence[int]) -> "ReadingState":
         """The state of these documents only, in this order (one may come several times)."""
         rows = torch.tensor(documents, dtype=torch.long, device=self.h.device)
-        return ReadingState(*(t.index_select(0, rows) for t in (self.h, self.c, self.memory)))
+        return ReadingState(
+            self.h.index_select(0, rows),
+            self.c.index_select(0, rows),
+            self.memory.index_select(0, rows),
+            None if self.mentions is None else self.mentions.at(np.array(documents, np.int64)),
+        )
+
+    def follow(self, stretch: Stretch) -> tuple[Mentions | None, Mentions | None]:
+        """The mentions as of each token of a stretch, and after it."""
+        return (None, None) if self.mentions is None else follow(stretch.layout, self.mentions)
 
     def after(
         self,
@@ -34,6 +47,7 @@ class ReadingState:
         table: Float[Tensor, "states state_dim"],
         h: Float[Tensor, "active hidden_dim"],
         c: Float[Tensor, "active hidden_dim"],
+        mentions: Mentions | None,
     ) -> "ReadingState":
         """The state after a stretch: the documents it reads, in its order, end with h and c."""
         order = torch.from_numpy(stretch.layout.order).to(h.device)
@@ -42,4 +56,5 @@ class ReadingState:
             self.h.index_copy(0, order, h),
             self.c.index_copy(0, order, c),
             table.index_select(0, rows).view_as(self.memory),
+            mentions,
         )

@@ -59,6 +59,7 @@ def without_memory(model: DynamicTextModel) -> DynamicTextModel:
     with torch.device("meta"):  # every one of its tensors is replaced
         static = DynamicTextModel(replace(model.config, variant="baseline"))
     static.lstm, static.output.b = model.lstm, model.output.b
+    static.salience = model.salience
     static.x.weight, static.output.y.weight = model.x.weight, model.output.y.weight
     return static
 
