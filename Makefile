@@ -1,5 +1,6 @@
 # make quickstart   from a clone to a first result
 # make test         lint, types, layers and tests, as CI runs them
+# make default-model   train the model in the box anew (default_model.mk)
 
 PYTHON ?= python3
 VENV   := .venv
@@ -58,3 +59,5 @@ format:
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info src/*.egg-info
+
+include default_model.mk
