@@ -1,3 +1,5 @@
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,26 @@ def test_a_file_is_replaced_or_left_alone(tmp_path: Path, monkeypatch: pytest.Mo
 
     assert path.read_text() == "two"
     assert leftovers(tmp_path) == ["a.txt"]
+
+
+def test_a_link_to_a_file_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to("real.txt")
+
+    files.write_text(tmp_path / "link.txt", "new")
+
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_text)
+
+        files.write_text(pipe, "through")
+
+        assert read.result(timeout=20) == "through"
+    assert pipe.is_fifo()
+    assert leftovers(tmp_path) == ["pipe"]

@@ -18,7 +18,15 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[TextIO]:
-    """A file under a temporary name that takes its place when the block ends well."""
+    """A file under a temporary name that takes its place when the block ends well.
+
+    A link stays, and what it points to is replaced; a device or a pipe is written to as it is.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
