@@ -122,7 +122,7 @@ def test_score_prints_a_tidy_row_for_every_token_of_every_document(
     assert [float(row["surprisal"]) for row in rows] == pytest.approx(
         [t.surprisal for r in expected for t in r.tokens], abs=1e-6
     )
-    assert [float(row["surprisal_static"]) for row in rows] == pytest.approx(
+    assert [float(row["static_surprisal"]) for row in rows] == pytest.approx(
         [t.static_surprisal for r in expected for t in r.tokens], abs=1e-6
     )
     assert list(rows[0].values())[:4] == [str(paths[0]), "1", "1", "The"]

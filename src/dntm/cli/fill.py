@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import tyro
 
 from dntm.cli.reader_options import ReaderOptions, Shared
-from dntm.reader.reading import Unit
+from dntm.reader.units import Unit
 
 
 @dataclass(frozen=True, kw_only=True)

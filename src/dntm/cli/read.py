@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from dntm.cli.reader_options import ReaderOptions, Shared
+from dntm.cli.reading_page import page
 from dntm.cli.reading_text import lines
 from dntm.cli.token_table import table_lines
 from dntm.corpus.document import Document
 from dntm.files import write_text
-from dntm.reader.html import page
-from dntm.reader.reading import Unit
+from dntm.reader.units import Unit
 
 if TYPE_CHECKING:
     from dntm.reader.reading import Reading

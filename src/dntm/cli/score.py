@@ -16,7 +16,8 @@ from dntm.cli.token_table import table_lines
 from dntm.corpus.document import Document
 from dntm.corpus.text import Documents
 from dntm.files import new_file
-from dntm.reader.reading import COLUMNS, Reading, Unit
+from dntm.reader.reading import COLUMNS, Reading
+from dntm.reader.units import Unit
 
 
 @dataclass(frozen=True, kw_only=True)
