@@ -17,19 +17,33 @@ if TYPE_CHECKING:
     from dntm.corpus.document import AnonymizedDocument, Document, Mention
     from dntm.corpus.vocabulary import Vocabulary
     from dntm.model.config import ModelConfig
+    from dntm.reader.answers import Continuation, Filling, Predictions, Swap
+    from dntm.reader.position import ReadingPosition
+    from dntm.reader.prepared import PreparedText
     from dntm.reader.reader import Reader
+    from dntm.reader.reading import EntityReading, Reading, SentenceReading, TokenReading
     from dntm.training.config import TrainConfig
     from dntm.training.recipe import Recipe
 
 __version__ = "0.1.0"
 __all__ = [
     "AnonymizedDocument",
+    "Continuation",
     "Dataset",
     "Document",
+    "EntityReading",
+    "Filling",
     "Mention",
     "ModelConfig",
+    "Predictions",
+    "PreparedText",
     "Reader",
+    "Reading",
+    "ReadingPosition",
     "Recipe",
+    "SentenceReading",
+    "Swap",
+    "TokenReading",
     "TrainConfig",
     "Vocabulary",
     "__version__",
@@ -39,12 +53,22 @@ __all__ = [
 
 _HOMES = {
     "AnonymizedDocument": "dntm.corpus.document",
+    "Continuation": "dntm.reader.answers",
     "Dataset": "dntm.corpus.dataset",
     "Document": "dntm.corpus.document",
+    "EntityReading": "dntm.reader.reading",
+    "Filling": "dntm.reader.answers",
     "Mention": "dntm.corpus.document",
     "ModelConfig": "dntm.model.config",
+    "Predictions": "dntm.reader.answers",
+    "PreparedText": "dntm.reader.prepared",
     "Reader": "dntm.reader.reader",
+    "Reading": "dntm.reader.reading",
+    "ReadingPosition": "dntm.reader.position",
     "Recipe": "dntm.training.recipe",
+    "SentenceReading": "dntm.reader.reading",
+    "Swap": "dntm.reader.answers",
+    "TokenReading": "dntm.reader.reading",
     "TrainConfig": "dntm.training.config",
     "Vocabulary": "dntm.corpus.vocabulary",
     "load": "dntm.api",

@@ -1,35 +1,64 @@
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 import dntm
-from dntm.cli.main import main
+from dntm.corpus.build import BuildConfig
+from dntm.corpus.prepare import ReadConfig, prepare
 from dntm.model.checkpoint import from_pretrained
-from tests.training.test_training import config, dataset  # noqa: F401 (a fixture)
+from dntm.model.config import Variant
+from tests.cli.running import fails, run
+
+
+def build(folder: Path, verb: str) -> Path:
+    """A dataset of thirty stories, in each of which two people do one thing."""
+    sentences = [[who, verb, "."] for who in ("Ann", "Bo", "Ann", "Bo")]
+    chains = {"sentences": sentences, "clusters": [[[0, 0], [6, 6]], [[3, 3], [9, 9]]]}
+    lines = [json.dumps({"doc_key": f"d{number}", **chains}) for number in range(30)]
+    (folder / "stories.jsonl").write_text("\n".join(lines))
+    source, target = str(folder / "stories.jsonl"), folder / "dataset"
+    prepare(source, target, ReadConfig(), BuildConfig(max_entities=2))
+    return target
 
 
 @pytest.fixture(scope="module")
-def runs(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("stories"), "sang")
+
+
+@pytest.fixture(scope="module")
+def runs(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A baseline, a dynamic model, and a baseline that knows other words."""
     folder = tmp_path_factory.mktemp("runs")
-    for name, variant in (("a", "baseline"), ("d", "both")):
-        settings = config(dataset, folder / name, variant)  # type: ignore[arg-type]
-        dntm.train(replace(settings, training=dntm.Recipe(epochs=1)))
+    foreign = build(tmp_path_factory.mktemp("foreign"), "ran")
+    kinds: tuple[tuple[str, Variant, Path], ...] = (
+        ("a", "baseline", dataset),
+        ("d", "both", dataset),
+        ("foreign", "baseline", foreign),
+    )
+    for name, variant, data in kinds:
+        model = dntm.ModelConfig(
+            variant=variant, embedding_dim=6, hidden_dim=6, encoder_dim=6, context_dim=6
+        )
+        recipe = dntm.Recipe(epochs=1)
+        dntm.train(
+            dntm.TrainConfig(dataset=data, output_dir=folder / name, model=model, training=recipe)
+        )
     return folder
 
 
 def test_an_exported_model_reads_as_the_run_does_to_half_precision(
     runs: Path,
-    dataset: Path,  # noqa: F811
+    dataset: Path,
     tmp_path: Path,
 ) -> None:
-    main(["export", str(runs / "d"), "--static", str(runs / "a"), "--output-dir", f"{tmp_path}/m"])
+    run("export", runs / "d", "--static", runs / "a", "--output-dir", tmp_path / "m")
 
     document = next(dntm.Dataset.open(dataset).documents("test"))
-    for run, exported in (("d", tmp_path / "m"), ("a", tmp_path / "m" / "static")):
-        ours, theirs = dntm.load(exported).score(document), dntm.load(runs / run).score(document)
+    for name, exported in (("d", tmp_path / "m"), ("a", tmp_path / "m" / "static")):
+        ours, theirs = dntm.load(exported).score(document), dntm.load(runs / name).score(document)
         assert ours == pytest.approx(theirs, abs=0.02)
     weights, _ = from_pretrained(tmp_path / "m")
     trained, _ = from_pretrained(runs / "d" / "best")
@@ -38,7 +67,7 @@ def test_an_exported_model_reads_as_the_run_does_to_half_precision(
 
 
 def test_the_card_tells_data_settings_and_perplexities(runs: Path, tmp_path: Path) -> None:
-    main(["export", str(runs / "d"), "--output-dir", f"{tmp_path}/m"])
+    run("export", runs / "d", "--output-dir", tmp_path / "m")
 
     card = (tmp_path / "m" / "README.md").read_text()
     results = json.loads((runs / "d" / "all_results.json").read_text())
@@ -47,13 +76,17 @@ def test_the_card_tells_data_settings_and_perplexities(runs: Path, tmp_path: Pat
     assert f"| {results['splits']['test']['all']['perplexity']:.1f} |" in card
 
 
-def test_an_unfinished_run_leaves_nothing(
+def test_what_cannot_be_exported_leaves_nothing(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "unfinished").mkdir()
+    target = ("--output-dir", tmp_path / "m")
 
-    with pytest.raises(SystemExit):
-        main(["export", f"{tmp_path}/unfinished", "--output-dir", f"{tmp_path}/m"])
+    unfinished = fails(capsys, "export", tmp_path / "unfinished", *target)
+    dynamic = fails(capsys, "export", runs / "d", "--static", runs / "d", *target)
+    foreign = fails(capsys, "export", runs / "d", "--static", runs / "foreign", *target)
 
-    assert "config.yaml cannot be read" in capsys.readouterr().err
-    assert not (tmp_path / "m").exists()
+    assert "config.yaml cannot be read" in unfinished
+    assert "is the variant 'both', expected a baseline" in dynamic
+    assert "has another vocabulary than the dynamic model" in foreign
+    assert list(tmp_path.iterdir()) == [tmp_path / "unfinished"]

@@ -8,28 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dntm.cli.main import main
 from dntm.reader.reader import Reader
-from tests.reader.small import STORY, TALES, checkpoint
-
-
-def run(*arguments: str | Path) -> None:
-    main([str(argument) for argument in arguments])
-
-
-def fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as exit_:
-        run(*arguments)
-    error = capsys.readouterr().err
-    assert exit_.value.code not in (0, None)
-    assert "Traceback" not in error
-    return error
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return checkpoint(tmp_path_factory.mktemp("model") / "d")
+from tests.cli.running import fails, run
+from tests.reader.small import STORY, TALES
 
 
 @pytest.fixture
@@ -122,7 +103,7 @@ def test_score_prints_a_tidy_row_for_every_token_of_every_document(
     assert [float(row["surprisal"]) for row in rows] == pytest.approx(
         [t.surprisal for r in expected for t in r.tokens], abs=1e-6
     )
-    assert [float(row["surprisal_static"]) for row in rows] == pytest.approx(
+    assert [float(row["static_surprisal"]) for row in rows] == pytest.approx(
         [t.static_surprisal for r in expected for t in r.tokens], abs=1e-6
     )
     assert list(rows[0].values())[:4] == [str(paths[0]), "1", "1", "The"]
@@ -158,30 +139,6 @@ def test_an_interrupted_score_leaves_no_half_file_and_skips_on_request(
     assert "left out: " in capsys.readouterr().err
 
 
-def test_annotated_files_are_read_by_their_chains(
-    model: Path, fixtures: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run("score", fixtures / "story.v4_gold_conll", "--model", model)
-
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out), delimiter="\t"))
-    assert rows[0]["word"] == "Old Marta"
-    assert rows[0]["group"] == "new"
-
-
-def test_standard_input_is_read_with_inline_mentions(model: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "dntm", "read", "-", "--entities", "inline", "--format", "tsv"]
-        + ["--model", str(model)],
-        input="[5] met [2] . [5] left .",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    rows = list(csv.DictReader(io.StringIO(done.stdout), delimiter="\t"))
-    assert [row["entity"] for row in rows if row["entity"] != "0"] == ["1", "2", "1"]
-
-
 def test_continue_and_fill_print_what_the_reader_says(
     model: Path, story: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -198,6 +155,23 @@ def test_continue_and_fill_print_what_the_reader_says(
     assert f"{best.surprisal:.3f}" in filled[1]
 
 
+def test_what_continue_and_fill_print_never_steers_the_terminal(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    odd = {"sentences": [["Ann\x07", "met", "Ann\x07"]], "clusters": [[[0, 0], [2, 2]]]}
+    (tmp_path / "odd.jsonl").write_text(json.dumps(odd) + "\n")
+
+    entities = ("--choose", "entities")
+    run("fill", "[] left", "--history", tmp_path / "odd.jsonl", "--model", model, *entities)
+    filled = capsys.readouterr().out
+    run("continue", tmp_path / "odd.jsonl", "--model", model, "--samples", "9", "--tokens", "9")
+    continued = capsys.readouterr().out
+
+    assert "\x07" not in filled + continued
+    assert "Ann\N{REPLACEMENT CHARACTER} [1]" in filled
+    assert "Ann\N{REPLACEMENT CHARACTER}" in continued
+
+
 def test_what_cannot_be_read_is_one_sentence(
     model: Path, story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -211,6 +185,8 @@ def test_what_cannot_be_read_is_one_sentence(
     assert "has no document 2" in fails(capsys, "read", story, "--model", model, "--document", "2")
     assert "is missing" in fails(capsys, "read", story, "--model", tmp_path)
     assert "no file given" in fails(capsys, "score", "--model", model)
+    assert "top is 0" in fails(capsys, "fill", "She []", "--top", "0", "--model", model)
+    assert "document 0" in fails(capsys, "read", story, "--model", model, "--document", "0")
 
 
 @pytest.mark.parametrize("command", ["read", "score", "continue_text", "fill"])

@@ -1,7 +1,9 @@
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from dntm.model.config import Variant
 from dntm.reader.reader import Reader
 from tests.reader.small import checkpoint
 
@@ -14,3 +16,18 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def reader(trained: Path) -> Reader:
     return Reader.from_pretrained(trained)
+
+
+@pytest.fixture(scope="session", params=[*get_args(Variant), "salience"])
+def any_reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Reader:
+    """A reader of each kind of model there is."""
+    salience = request.param == "salience"
+    variant: Variant = "both" if salience else request.param
+    folder = tmp_path_factory.mktemp("any") / "model"
+    return Reader.from_pretrained(checkpoint(folder, variant, salience=salience))
+
+
+@pytest.fixture
+def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts are read two sentences at a time."""
+    monkeypatch.setattr("dntm.reader.engine.STRETCH", 2)

@@ -4,15 +4,19 @@ from pathlib import Path
 
 import torch
 
-from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.checkpoint import save_pretrained
 from dntm.model.config import ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel
-from dntm.reader.reading import Reading
+from dntm.reader.lexicon import Lexicon
+from dntm.reader.reading import Reading, SentenceReading
 
 WORDS = "the . a , sat down at table river met left old man She kept rowed home He Old".split()
 VOCABULARY = Vocabulary(tuple(WORDS), entities=4)
+LEXICON = Lexicon.of(VOCABULARY)
+LOWER = Vocabulary(tuple(dict.fromkeys(word.lower() for word in WORDS)), entities=4)
+"""The same words as a model of lower-case text knows them."""
 STORY = "The old man met Ann. Ann kept a zork. He left the zork at home. Ann sat down."
 """Names: Ann; unknown words that come twice: zork."""
 TALES = [
@@ -23,12 +27,20 @@ TALES = [
 ]
 
 
-def checkpoint(folder: Path, variant: Variant = "both", seed: int = 7) -> Path:
+def checkpoint(
+    folder: Path,
+    variant: Variant = "both",
+    seed: int = 7,
+    vocabulary: Vocabulary = VOCABULARY,
+    *,
+    salience: bool = False,
+) -> Path:
     """Write a checkpoint whose parameters, biases too, are all large enough to matter."""
     config = ModelConfig(
-        vocabulary=len(VOCABULARY),
-        entities=VOCABULARY.entities,
+        vocabulary=len(vocabulary),
+        entities=vocabulary.entities,
         variant=variant,
+        salience=salience,
         embedding_dim=6,
         hidden_dim=5,
         encoder_dim=4,
@@ -39,7 +51,7 @@ def checkpoint(folder: Path, variant: Variant = "both", seed: int = 7) -> Path:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.6)
-    save_pretrained(model, VOCABULARY, folder)
+    save_pretrained(model, vocabulary, folder)
     return folder
 
 
@@ -57,3 +69,12 @@ def surprisals(reading: Reading) -> list[float]:
 
 def static_surprisals(reading: Reading) -> list[float]:
     return [token.static_surprisal for token in reading.tokens]
+
+
+def said(sentence: SentenceReading) -> list[Token]:
+    """A sentence's words and entity numbers."""
+    return [token.entity or token.word for token in sentence.tokens if not token.end]
+
+
+DOCUMENT = anonymized("the 1 met 2 .", "1 left", "the old 2 met 1 , 3 .", "2 sat down")
+"""Three entities, of which two come back."""

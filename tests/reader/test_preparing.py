@@ -1,14 +1,16 @@
 import math
+from pathlib import Path
 
 import pytest
 
-from dntm.corpus.document import AnonymizedDocument, Document, Mention
+from dntm.corpus.document import AnonymizedDocument, Document, Mention, Token
 from dntm.corpus.vocabulary import Vocabulary
+from dntm.reader.lexicon import Lexicon
 from dntm.reader.prepared import PreparedText, tokens_of
 from dntm.reader.preparing import prepare
 from dntm.reader.prose import as_prose
 from dntm.reader.reader import Reader
-from tests.reader.small import VOCABULARY, anonymized
+from tests.reader.small import LEXICON, LOWER, anonymized, checkpoint
 
 
 def tokens(text: PreparedText) -> list[list[str | int]]:
@@ -23,7 +25,7 @@ class Pairs:
 
 
 def test_plain_text_has_names_and_unknown_words_that_come_twice() -> None:
-    text = prepare("the man met Ann . He met Ann at a zork . She left the zork at Bo .", VOCABULARY)
+    text = prepare("the man met Ann . He met Ann at a zork . She left the zork at Bo .", LEXICON)
 
     assert tokens(text) == [
         ["the", "man", "met", 1, "."],
@@ -42,20 +44,20 @@ def test_plain_text_has_names_and_unknown_words_that_come_twice() -> None:
     ],
 )
 def test_what_counts_as_an_entity_can_be_chosen(kind: str, expected: list[str | int]) -> None:
-    found = tokens(prepare("met Ann at zork Ann zork", VOCABULARY, kind))  # type: ignore[arg-type]
+    found = tokens(prepare("met Ann at zork Ann zork", LEXICON, kind))  # type: ignore[arg-type]
 
     assert found == [expected]
 
 
 def test_inline_mentions_are_entities_even_if_they_come_once() -> None:
-    text = prepare("[3] met [7]. [3] left.", VOCABULARY, "inline")
+    text = prepare("[3] met [7]. [3] left.", LEXICON, "inline")
 
     assert tokens(text) == [[1, "met", 2, "."], [1, "left", "."]]
     assert text.names() == {1: "[3]", 2: "[7]"}
 
 
 def test_a_resolver_finds_entities_and_its_absence_is_told(reader: Reader) -> None:
-    text = prepare("Ann met Bo. She left.", VOCABULARY, "resolver", Pairs())
+    text = prepare("Ann met Bo. She left.", LEXICON, "resolver", Pairs())
 
     assert tokens(text) == [[1, "met", "Bo", "."], [1, "left", "."]]
     with pytest.raises(ValueError, match="need a coreference model"):
@@ -66,14 +68,14 @@ def test_annotated_documents_keep_their_chains_and_others_get_names() -> None:
     sentences = [["Bo", "met", "Bo", "and", "Bo"]]
     chained = Document(name="d", sentences=sentences, chains=[[Mention(0, 0, 1), Mention(0, 2, 3)]])
 
-    assert tokens(prepare(chained, VOCABULARY)) == [[1, "met", 1, "and", "Bo"]]
-    assert tokens(prepare(Document(name="d", sentences=sentences), VOCABULARY)) == [
+    assert tokens(prepare(chained, LEXICON)) == [[1, "met", 1, "and", "Bo"]]
+    assert tokens(prepare(Document(name="d", sentences=sentences), LEXICON)) == [
         [1, "met", 1, "and", 1]
     ]
 
 
 def test_of_more_entities_than_rows_the_least_frequent_stay_words() -> None:
-    text = prepare("zap zap at ox ox met Big Bo at Big Bo , Ann , Ann , Ann ix ix ix", VOCABULARY)
+    text = prepare("zap zap at ox ox met Big Bo at Big Bo , Ann , Ann , Ann ix ix ix", LEXICON)
 
     assert text.notes == ("1 of 5 entities stay words: the model has rows for 4",)
     assert text.names() == {1: "zap", 2: "ox", 3: "Ann", 4: "ix"}
@@ -81,7 +83,7 @@ def test_of_more_entities_than_rows_the_least_frequent_stay_words() -> None:
 
 
 def test_entities_numbered_beyond_the_rows_are_numbered_anew_without_a_note() -> None:
-    text = prepare(anonymized("7 met 9 .", "9 left"), VOCABULARY)
+    text = prepare(anonymized("7 met 9 .", "9 left"), LEXICON)
 
     assert tokens(text) == [[1, "met", 2, "."], [2, "left"]]
     assert text.notes == ()
@@ -89,21 +91,37 @@ def test_entities_numbered_beyond_the_rows_are_numbered_anew_without_a_note() ->
 
 
 def test_a_model_of_lower_case_words_reads_them_so_and_shows_them_as_written() -> None:
-    text = prepare("She MET Ann. Ann left.", Vocabulary(("she", "met", "left", "."), entities=2))
+    lexicon = Lexicon.of(Vocabulary(("she", "met", "left", "."), entities=2))
+    text = prepare("She MET Ann. Ann left.", lexicon)
 
     assert tokens(text) == [["she", "met", 1, "."], [1, "left", "."]]
     assert [word.shown for word in text.sentences[0]] == ["She", "MET", "Ann", "."]
 
 
+def test_a_model_of_lower_case_words_is_asked_in_any_case(tmp_path: Path) -> None:
+    reader = Reader.from_pretrained(checkpoint(tmp_path / "lower", vocabulary=LOWER))
+    story = "Ann kept a zork . The zork met Ann . "
+    *_, last = reader.read(story + "Zork met the old man .").sentences
+    position = reader.position(story)
+
+    asked: tuple[str | list[Token], ...] = ("Zork MET The", [2, "MET", "The"])
+    for prefix in asked:
+        found = reader.predictions(position, prefix, k=len(LOWER))
+        [old] = [c for c in found.dynamic if c.word == "old"]
+        assert -math.log2(old.probability) == pytest.approx(last.tokens[3].surprisal, abs=1e-9)
+    [filled] = [f for f in reader.fill("Zork met The [] MAN .", position) if f.word == "old"]
+    assert filled.surprisal == pytest.approx(sum(t.surprisal for t in last.tokens), abs=1e-9)
+
+
 def test_a_surface_that_names_one_entity_is_found_in_a_sentence_about_the_text() -> None:
-    text = prepare("Big Bo met Ann. Ann met Big Bo at the zork zork.", VOCABULARY)
-    about = (text.names(), text.surfaces(VOCABULARY))
+    text = prepare("Big Bo met Ann. Ann met Big Bo at the zork zork.", LEXICON)
+    about = (text.names(), text.surfaces(LEXICON), LEXICON)
 
     assert tokens_of("Big Bo met the zork, [2] and [] .", *about) == [
         *(1, "met", "the", 3, ",", 2, "and", "[]", ".")
     ]
-    inline = prepare("[3] met [7].", VOCABULARY, "inline")
-    assert tokens_of("[7] left [3]", inline.names(), {}) == [2, "left", 1]
+    inline = prepare("[3] met [7].", LEXICON, "inline")
+    assert tokens_of("[7] left [3]", inline.names(), {}, LEXICON) == [2, "left", 1]
 
 
 @pytest.mark.parametrize("text", ["", "  \n \t\n", "\u2028"])

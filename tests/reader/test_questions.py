@@ -1,13 +1,15 @@
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dntm.cli.reading_text import lines
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import SPECIALS
 from dntm.reader.continuation import Sampling, sample
 from dntm.reader.reader import Reader
-from tests.reader.small import STORY, VOCABULARY, WORDS, anonymized, checkpoint, surprisals
+from tests.reader.small import STORY, VOCABULARY, WORDS, anonymized, checkpoint, said, surprisals
 
 EVERYTHING = len(VOCABULARY)
 
@@ -23,20 +25,23 @@ def test_predictions_are_distributions_of_both_models(reader: Reader) -> None:
     assert static == sorted(static, reverse=True)
 
 
-def test_a_prediction_is_the_surprisal_of_the_word_that_comes(reader: Reader) -> None:
-    text = STORY + " Ann met the zork."
-    *_, last = reader.read(text).sentences
-    position = reader.position(STORY)
+def test_every_prediction_is_the_surprisal_of_the_word_that_comes(any_reader: Reader) -> None:
+    text = STORY + " Ann met the zork at home ."
+    *_, last = any_reader.read(text).sentences
+    position = any_reader.position(STORY)
 
-    for prefix, token in (("", last.tokens[0]), ("Ann met the", last.tokens[3])):
-        found = reader.predictions(position, prefix, k=EVERYTHING)
-        candidate = next(c for c in found.dynamic if c.entity == token.entity)
+    words = said(last)
+    for place, token in enumerate(last.tokens):
+        found = any_reader.predictions(position, words[:place], k=EVERYTHING)
+        [candidate] = [c for c in found.dynamic if (c.entity, c.word) == (token.entity, token.word)]
 
         assert candidate.word == token.word
         assert -math.log2(candidate.probability) == pytest.approx(token.surprisal, abs=1e-9)
         assert -math.log2(candidate.static_probability) == pytest.approx(
             token.static_surprisal, abs=1e-9
         )
+    by_name = any_reader.predictions(position, "Ann met the", k=EVERYTHING)
+    assert by_name == any_reader.predictions(position, [1, "met", "the"], k=EVERYTHING)
 
 
 def test_entities_that_have_not_come_yet_have_no_name(reader: Reader) -> None:
@@ -48,13 +53,13 @@ def test_entities_that_have_not_come_yet_have_no_name(reader: Reader) -> None:
     assert words == {*SPECIALS, "[1]", "[2]", "[3]", "[4]", *WORDS}
 
 
-def test_fill_ranks_by_the_surprisal_of_the_whole_sentence(reader: Reader) -> None:
-    found = reader.fill("Ann met [] at home.", STORY, candidates=0)
+def test_fill_ranks_by_the_surprisal_of_the_whole_sentence(any_reader: Reader) -> None:
+    found = any_reader.fill("Ann met [] at home.", STORY, candidates=0)
 
     assert [f.surprisal for f in found] == sorted(f.surprisal for f in found)
     assert len(found) == len(WORDS) + 2
     for filling in (found[0], found[-1], next(f for f in found if f.entity == 2)):
-        text = reader.read(STORY + f" Ann met {filling.word} at home.")
+        text = any_reader.read(STORY + f" Ann met {filling.word} at home.")
         last = text.sentences[-1].tokens
         assert sum(t.surprisal for t in last) == pytest.approx(filling.surprisal, abs=1e-9)
         assert sum(t.static_surprisal for t in last) == pytest.approx(
@@ -72,18 +77,32 @@ def test_fill_tries_only_what_it_is_told_to(reader: Reader) -> None:
     assert {f.word for f in words} == set(expected)
 
 
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"candidates": -3}, "candidates is -3, expected 0"),
+        ({"choose": "nouns"}, "choose 'nouns', expected one of both, words, entities"),
+    ],
+)
+def test_an_impossible_choice_is_refused(
+    reader: Reader, asked: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        reader.fill("[1] met [].", STORY, **asked)
+
+
 @pytest.mark.parametrize("sentence", ["Ann left.", "[] met []."])
 def test_a_sentence_to_fill_has_one_gap(reader: Reader, sentence: str) -> None:
     with pytest.raises(ValueError, match="gaps, expected one"):
         reader.fill(sentence, STORY)
 
 
-def test_a_swap_tells_what_another_referent_changes(reader: Reader) -> None:
+def test_a_swap_tells_what_another_referent_changes(any_reader: Reader) -> None:
     before = ("1 met 2 .", "the old man left .", "2 met 1 at home", "1 sat down", "2 left")
     after = (*before[:2], "2 met 2 at home", *before[3:])
-    one, other = (surprisals(reader.read(anonymized(*text))) for text in (before, after))
+    one, other = (surprisals(any_reader.read(anonymized(*text))) for text in (before, after))
 
-    swap = reader.swap(anonymized(*before), (2, 2), 2)
+    swap = any_reader.swap(anonymized(*before), (2, 2), 2)
 
     at = 5 + 6 + 2
     assert surprisals(swap.before) == pytest.approx(one, abs=1e-9)
@@ -92,6 +111,19 @@ def test_a_swap_tells_what_another_referent_changes(reader: Reader) -> None:
     assert swap.rest_of_sentence == pytest.approx(sum(other[14:17]) - sum(one[14:17]))
     assert swap.later_sentences == pytest.approx(sum(other[17:]) - sum(one[17:]))
     assert swap.later_sentences != 0
+
+
+def test_each_reading_of_a_swap_has_its_own_entities_and_all_the_notes(reader: Reader) -> None:
+    only_once = anonymized("1 met 2 .", "1 sat down", "1 left")
+    crowded = "zap zap at ox ox met Big Bo at Big Bo , Ann , Ann , Ann ix ix ix"
+
+    swap = reader.swap(only_once, (0, 2), 1)
+    noted = reader.swap(crowded, (0, 0), 2)
+
+    assert swap.before.entities == {1: "[1]", 2: "[2]"}
+    assert swap.after.entities == {1: "[1]"}
+    assert list(lines(swap.after, colour=False))[-2].startswith("following")
+    assert noted.before.notes == noted.after.notes == reader.prepare(crowded).notes != ()
 
 
 @pytest.mark.parametrize(
@@ -131,17 +163,17 @@ def test_a_continuation_holds_known_words_and_entities_of_the_text_only(reader: 
     assert all(sentence for c in drawn for sentence in c.sentences)
 
 
-def test_at_temperature_zero_the_likeliest_token_always_comes(reader: Reader) -> None:
-    found = reader.continue_text(STORY, sentences=1, temperature=0.0)
+def test_at_temperature_zero_the_likeliest_token_always_comes(any_reader: Reader) -> None:
+    found = any_reader.continue_text(STORY, sentences=1, temperature=0.0)
 
-    tokens: list[str | int] = []
+    so_far: list[str | int] = []
     for word, entity in zip(found.sentences[0], found.entities[0], strict=True):
-        likely = reader.predictions(STORY, tokens, k=EVERYTHING).dynamic
+        likely = any_reader.predictions(STORY, so_far, k=EVERYTHING).dynamic
         allowed = [
-            c for c in likely if c.word in {*WORDS, "Ann", "zork", *["<eos>"][: len(tokens)]}
+            c for c in likely if c.word in {*WORDS, "Ann", "zork", *["<eos>"][: len(so_far)]}
         ]
         assert allowed[0].word == word
-        tokens.append(entity or word)
+        so_far.append(entity or word)
 
 
 def test_each_sampled_sentence_is_read_before_the_next(tmp_path: Path) -> None:
@@ -186,9 +218,26 @@ def test_a_tiny_top_p_leaves_only_the_likeliest(reader: Reader) -> None:
     assert narrow == reader.continue_text(STORY, temperature=0.0)
 
 
+def test_a_temperature_near_zero_is_like_zero(reader: Reader) -> None:
+    cold = reader.continue_text(STORY, temperature=1e-320)
+
+    assert cold == reader.continue_text(STORY, temperature=0.0)
+
+
+def test_no_sentence_of_a_continuation_is_longer_than_told(reader: Reader) -> None:
+    short = [reader.continue_text(STORY, tokens=2, seed=seed).sentences for seed in range(5)]
+
+    assert max(len(sentence) for sentences in short for sentence in sentences) == 2
+
+
 @pytest.mark.parametrize(
-    ("setting", "value"), [("temperature", -1.0), ("top_p", 0.0), ("top_p", 1.5), ("sentences", 0)]
+    ("setting", "value"),
+    [
+        *(("temperature", value) for value in (-1.0, math.nan, math.inf)),
+        *(("top_p", value) for value in (0.0, 1.5, math.nan)),
+        *(("sentences", 0), ("tokens", 0), ("seed", 2**64)),
+    ],
 )
 def test_impossible_sampling_is_refused(reader: Reader, setting: str, value: float) -> None:
-    with pytest.raises(ValueError, match="expected"):
+    with pytest.raises(ValueError, match=f"{value}.*expected"):
         reader.continue_text(STORY, **{setting: value})  # type: ignore[arg-type]

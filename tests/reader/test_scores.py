@@ -1,9 +1,18 @@
 import math
 
 import pytest
+from torch import Tensor
 
 from dntm.reader.reader import Reader
-from tests.reader.small import STORY, TALES
+from tests.reader.small import STORY, TALES, VOCABULARY, anonymized, said
+
+
+def total(scores: Tensor) -> float:
+    return float(scores.sum())
+
+
+def count(scores: Tensor) -> float:
+    return float(len(scores))
 
 
 def test_token_score_gives_log_probabilities_surprisals_or_probabilities(reader: Reader) -> None:
@@ -45,9 +54,7 @@ def test_conditional_score_counts_only_what_follows_the_prefix(reader: Reader) -
     prefix = "Ann met a zork. The"
     [tokens] = reader.token_score(prefix + " zork left.")
 
-    found = reader.conditional_score(
-        prefix, ["zork left.", "man sat."], reduction=lambda x: x.sum().item()
-    )
+    found = reader.conditional_score(prefix, ["zork left.", "man sat."], reduction=total)
 
     assert found[0] == pytest.approx(sum(value for _, value in tokens[6:]))
     assert len(tokens[6:]) == 3
@@ -58,12 +65,63 @@ def test_a_name_of_several_words_in_the_prefix_counts_as_its_words(reader: Reade
     prefix = "The man met Big Bo. He left"
     [tokens] = reader.token_score(prefix + " Big Bo at home.")
 
-    [found] = reader.conditional_score(
-        prefix, "Big Bo at home.", reduction=lambda x: x.sum().item()
-    )
+    [found] = reader.conditional_score(prefix, "Big Bo at home.", reduction=total)
 
     assert [word for word, _ in tokens[-4:]] == ["Big Bo", "at", "home", "."]
     assert found == pytest.approx(sum(value for _, value in tokens[-4:]))
+
+
+def test_a_mention_across_the_border_stays_words(reader: Reader) -> None:
+    prefix, stimulus = "Ann met Big Bo. Big Bo left Big", "Bo at home. Ann sat."
+    apart = anonymized("Ann met 1 .", "1 left Big Bo at home .", "Ann sat .")
+    [scored] = reader.token_score(apart)
+
+    [found] = reader.conditional_score(prefix, stimulus, reduction=total, entities="names")
+
+    assert [word for word, _ in scored[-7:]] == ["Bo", "at", "home", ".", "Ann", "sat", "."]
+    assert found == pytest.approx(sum(value for _, value in scored[-7:]))
+
+
+def test_an_initial_at_the_border_is_one_word_and_half_a_word_is_refused(reader: Reader) -> None:
+    assert reader.conditional_score("He met J.", "Smith at home.", reduction=count) == [4]
+    assert reader.conditional_score("e\u0301a met", "the man", reduction=count) == [2]
+    with pytest.raises(ValueError, match="the border lies in 'unknown'"):
+        reader.conditional_score("She left un", "known .", separator="")
+
+
+def test_a_condition_says_what_counts_as_in_the_other_scores(reader: Reader) -> None:
+    prefix, stimulus = "Ann met a zork . Ann left .", "The zork sat . Ann left ."
+    tokens = reader.read(f"{prefix} {stimulus}", entities="names", unit="nats").tokens[10:]
+
+    in_bits = (" ", total, False, True)  # their order is minicons'
+    [found] = reader.conditional_score(prefix, stimulus, *in_bits, entities="names", eos_token=True)
+
+    assert found == pytest.approx(-sum(t.surprisal for t in tokens) / math.log(2))
+    assert sum(t.end for t in tokens) == 2
+
+
+def test_a_rank_is_a_words_place_among_all_rows(any_reader: Reader) -> None:
+    reading = any_reader.read(STORY)
+
+    [scored] = any_reader.token_score(
+        STORY, surprisal=True, base_two=True, rank=True, eos_token=True
+    )
+    [words, _] = any_reader.token_score([STORY, "She left."], rank=True)
+
+    ranks = iter(scored)
+    position = any_reader.position("")
+    for sentence, streamed in zip(reading.sentences, any_reader.stream(STORY), strict=True):
+        for place, token in enumerate(sentence.tokens):
+            found = any_reader.predictions(position, said(sentence)[:place], k=len(VOCABULARY))
+            likelier = sum(c.probability > 2**-token.surprisal * (1 + 1e-9) for c in found.dynamic)
+            word, surprisal, rank = next(ranks)
+            assert (word, rank) == (token.word, 1 + likelier)
+            assert surprisal == pytest.approx(token.surprisal)
+        assert streamed.position is not None
+        position = streamed.position
+    assert [(word, rank) for word, _, rank in words] == [
+        (word, rank) for word, _, rank in scored if word != "<eos>"
+    ]
 
 
 def test_scores_that_cannot_be_are_refused(reader: Reader) -> None:

@@ -1,12 +1,12 @@
 """`dntm continue`: a text goes on, its entities with it."""
 
-import itertools
 from dataclasses import dataclass, field
 from typing import Annotated
 
 import tyro
 
 from dntm.cli.reader_options import ReaderOptions, Shared
+from dntm.cli.reading_text import printable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +18,8 @@ class Command:
     input."""
     sentences: int = 3
     """How many sentences to write."""
+    tokens: int = 60
+    """The longest a sentence may become, in words."""
     temperature: float = 1.0
     """Below 1 the likely becomes likelier; 0 always takes the likeliest word."""
     top_p: float = 0.9
@@ -33,15 +35,16 @@ class Command:
         """Read the first document of the file and print what comes next."""
         if self.samples < 1:
             raise ValueError(f"samples is {self.samples}, expected at least 1")
-        [text] = itertools.islice(self.options.texts(self.source), 1)
+        text = self.options.text(self.source)
         reader = self.options.reader()
-        position = reader.position(text, entities=self.options.kinds())
+        position = reader.position(reader.prepare(*text))
         for seed in range(self.seed, self.seed + self.samples):
             found = reader.continue_text(
                 position,
                 sentences=self.sentences,
+                tokens=self.tokens,
                 temperature=self.temperature,
                 top_p=self.top_p,
                 seed=seed,
             )
-            print(found.text)
+            print(printable(found.text))

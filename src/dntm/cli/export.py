@@ -29,23 +29,17 @@ class Command:
         """Write the folder and say how large it is."""
         from dntm.evaluation.scoring import TextModel
         from dntm.model.checkpoint import write_checkpoint
+        from dntm.reader.pair import baseline
         from dntm.training.model_card import model_card
 
         card = model_card(self.run_folder, self.static, self.note)
         model = TextModel.load(self.run_folder)
+        static = baseline(self.static, model.vocabulary) if self.static else None
         with new_folder(self.output_dir, overwrite=self.overwrite) as folder:
             write_checkpoint(model.model, model.vocabulary, folder, half=self.half)
             (folder / "README.md").write_text(card, encoding="utf-8")
-            if self.static:
-                baseline = TextModel.load(self.static)
-                if baseline.vocabulary != model.vocabulary:
-                    raise ValueError(
-                        f"{self.static} has another vocabulary than {self.run_folder}: "
-                        "expected a baseline trained on the same dataset"
-                    )
+            if static is not None:
                 (folder / "static").mkdir()
-                write_checkpoint(
-                    baseline.model, baseline.vocabulary, folder / "static", half=self.half
-                )
+                write_checkpoint(static, model.vocabulary, folder / "static", half=self.half)
         size = sum(path.stat().st_size for path in self.output_dir.rglob("*") if path.is_file())
         print(f"model: {self.output_dir} ({size / 1e6:.1f} MB)")

@@ -1,13 +1,13 @@
 """`dntm fill`: which words and entities fit a gap after a text."""
 
-import itertools
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import tyro
 
 from dntm.cli.reader_options import ReaderOptions, Shared
-from dntm.reader.reading import Unit
+from dntm.cli.reading_text import printable
+from dntm.reader.units import Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,17 +32,18 @@ class Command:
 
     def run(self) -> None:
         """Print the likeliest, a line each."""
-        texts = iter(()) if self.history is None else self.options.texts(self.history)
-        text = next(itertools.islice(texts, 1), "")
-        found = self.options.reader().fill(
+        if self.top < 1:
+            raise ValueError(f"top is {self.top}, expected at least 1")
+        text = None if self.history is None else self.options.text(self.history)
+        reader = self.options.reader()
+        found = reader.fill(
             self.sentence,
-            text,
-            entities=self.options.kinds() if text else None,
+            "" if text is None else reader.prepare(*text),
             choose=self.choose,
             candidates=self.candidates,
             unit=self.unit,
         )
         print(f"{'':<24}{'dynamic':>10}{'static':>10}  {self.unit} of the sentence")
         for filling in found[: self.top]:
-            word = f"{filling.word} [{filling.entity}]" if filling.entity else filling.word
+            word = printable(filling.word) + (f" [{filling.entity}]" if filling.entity else "")
             print(f"{word:<24}{filling.surprisal:>10.3f}{filling.static_surprisal:>10.3f}")

@@ -1,6 +1,5 @@
 """`dntm read`: a text, what its entities come to mean, and the surprisal of every word."""
 
-import itertools
 import json
 import os
 import sys
@@ -12,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from dntm.cli.reader_options import ReaderOptions, Shared
+from dntm.cli.reading_page import page
 from dntm.cli.reading_text import lines
 from dntm.cli.token_table import table_lines
-from dntm.corpus.document import Document
 from dntm.files import write_text
-from dntm.reader.html import page
-from dntm.reader.reading import Unit
+from dntm.reader.units import Unit
 
 if TYPE_CHECKING:
     from dntm.reader.reading import Reading
@@ -46,23 +44,15 @@ class Command:
 
     def run(self) -> None:
         """Read and print."""
-        text = self._text()
-        reading = self.options.reader().read(text, entities=self.options.kinds(), unit=self.unit)
+        text = self.options.text(self.source, self.document)
+        reader = self.options.reader()
+        reading = reader.read(reader.prepare(*text), unit=self.unit)
         if self.output is None:
             for line in self._lines(reading, colour=self._in_colour()):
                 print(line)
         else:
             shown = self._lines(reading, colour=self.colour == "always")
             write_text(self.output, "".join(f"{line}\n" for line in shown))
-
-    def _text(self) -> Document:
-        if self.document < 1:
-            raise ValueError(f"document {self.document}, expected 1 or more")
-        documents = self.options.texts(self.source)
-        found = next(itertools.islice(documents, self.document - 1, None), None)
-        if found is None:
-            raise ValueError(f"{self.source} has no document {self.document}")
-        return found
 
     def _lines(self, reading: "Reading", *, colour: bool) -> Iterator[str]:
         if self.format == "text":

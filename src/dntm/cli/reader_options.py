@@ -1,17 +1,26 @@
 """The options that all commands share which read texts with a trained model."""
 
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from dntm.corpus.document import Document
-from dntm.corpus.reading import ANNOTATED, Format, files_and_format, read_documents
-from dntm.corpus.source import Block
-from dntm.corpus.text import Documents, parse
+from dntm.corpus.reading import (
+    ANNOTATED,
+    Format,
+    files_and_format,
+    has_chains,
+    read_documents,
+)
+from dntm.corpus.text import Documents
 
 if TYPE_CHECKING:
     from dntm.reader.preparing import Kinds
@@ -32,8 +41,8 @@ class ReaderOptions:
     entities: Entities = "auto"
     """What counts as an entity: chains (as annotated), names (runs of capitalised words that come
     more than once), unknown (words outside the vocabulary that come more than once), inline (words
-    such as [1]), resolver (a coreference model). auto: chains where the text has them, else names
-    and unknown words."""
+    such as [1]), resolver (a coreference model). auto: chains in a file that annotates them, else
+    names and unknown words."""
     coref_model: Path | None = None
     """The weights of the coreference model for --entities resolver."""
     input_format: Format | None = None
@@ -60,31 +69,58 @@ class ReaderOptions:
             resolver = StanzaResolver(self.coref_model)
         return Reader.from_pretrained(self.model, self.static, resolver)
 
+    def text(self, source: str, number: int = 1) -> tuple[Document, "Kinds"]:
+        """One document of a source, from 1, and what the reader is to look for in it."""
+        if number < 1:
+            raise ValueError(f"document {number}, expected 1 or more")
+        with closing(self.texts(source)) as documents:
+            found = next(islice(documents, number - 1, None), None)
+        if found is None:
+            raise ValueError(f"{source} has no document {number}")
+        return found
+
     def texts(
         self, source: str, documents: Documents = "file", skipped: list[str] | None = None
-    ) -> Iterator[Document]:
-        """The documents of a file or folder, or of standard input where the source is -."""
-        inline = self.entities == "inline" or self.input_format == "inline"
-        if source == "-":
-            lines = sys.stdin.buffer.readlines()
-            lines[:1] = [line.removeprefix(b"\xef\xbb\xbf") for line in lines[:1]]
-            yield parse(Block("stdin", 1, lines), inline=inline)
-            return
-        path = Path(source)
-        files, found = files_and_format(path, self.input_format)
-        if self.entities == "chains" and found not in (*ANNOTATED, "inline"):
-            raise ValueError(f"{source} is plain text and has no chains: choose other --entities")
-        if inline and found == "text":
-            found = "inline"
-        for document in read_documents(path, files, found, documents, skipped):
-            plain = found in ("text", "inline") and path.is_file() and documents == "file"
-            yield replace(document, name=source) if plain else document
+    ) -> Generator[tuple[Document, "Kinds"], None, None]:
+        """The documents of a file or folder, or of standard input where the source is -.
 
-    def kinds(self) -> "Kinds":
-        """What the reader is told to look for."""
-        if self.entities == "auto":
-            return "inline" if self.input_format == "inline" else None
-        return self.entities
+        Beside each of them what the reader is to look for, the same throughout a file.
+        """
+        shown = "stdin" if source == "-" else source
+        with _as_path(source) as path:
+            files, found = files_and_format(path, self.input_format, option="--input-format")
+            if self.entities == "chains" and found not in (*ANNOTATED, "inline"):
+                raise ValueError(
+                    f"{shown} is plain text and has no chains: choose other --entities"
+                )
+            if self.entities == "inline" and found == "text":
+                found = "inline"
+            plain = found in ("text", "inline") and path.is_file() and documents == "file"
+            for file in files:
+                kinds = self._kinds(file, found)
+                called = shown if source == "-" else None
+                for read in read_documents(path, [file], found, documents, skipped, called=called):
+                    yield replace(read, name=shown) if plain else read, kinds
+
+    def _kinds(self, file: Path, found: Format) -> "Kinds":
+        if self.entities != "auto":
+            return self.entities
+        if found == "inline":
+            return "inline"
+        return "chains" if has_chains(file, found) else ("names", "unknown")
+
+
+@contextmanager
+def _as_path(source: str) -> Iterator[Path]:
+    """The path of a source; standard input becomes a file, to be recognised and read like one."""
+    if source != "-":
+        yield Path(source)
+        return
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "stdin"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield path
 
 
 Shared = Annotated[ReaderOptions, tyro.conf.arg(name="")]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from dntm.reader.prose import as_prose
 from dntm.reader.reading import EntityReading, Neighbour, Reading, SentenceReading, TokenReading
+from dntm.reader.units import Unit, in_bits
 
 _COLOURS = (31, 32, 33, 34, 35, 36, 91, 92, 93, 94, 95, 96)
 _SHADES = (None, 233, 235, 237, 239, 241)
@@ -21,13 +22,12 @@ _SHOWN = 5
 
 def lines(reading: Reading, *, colour: bool) -> Iterator[str]:
     """The whole reading, line by line."""
-    per_token = 1.0 if reading.unit == "bits" else 1.4426950408889634
     for sentence in reading.sentences:
-        yield _sentence(sentence, per_token, colour=colour)
+        yield _sentence(sentence, reading.unit, colour=colour)
     for entity, name in reading.entities.items():
         trail = reading.trail(entity)
         yield ""
-        title = _painted(f"{_printable(name)} [{entity}]", entity, colour=colour)
+        title = _painted(f"{printable(name)} [{entity}]", entity, colour=colour)
         yield f"{title}, {_times(trail[-1][1])}"
         for index, state in trail:
             yield f"  after sentence {index + 1:<4} {_state(state)}"
@@ -37,12 +37,12 @@ def lines(reading: Reading, *, colour: bool) -> Iterator[str]:
         yield f"note: {note}"
 
 
-def _sentence(sentence: SentenceReading, bits: float, *, colour: bool) -> str:
+def _sentence(sentence: SentenceReading, unit: Unit, *, colour: bool) -> str:
     words = [t for t in sentence.tokens if not t.end]
     if colour:
-        return " ".join(_shaded(token, token.surprisal * bits) for token in words)
+        return " ".join(_shaded(token, in_bits(token.surprisal, unit)) for token in words)
     shown = (f"{t.word} [{t.entity}]" if t.entity else t.word for t in words)
-    return _printable(as_prose(shown))
+    return printable(as_prose(shown))
 
 
 def _shaded(token: TokenReading, bits: float) -> str:
@@ -50,11 +50,12 @@ def _shaded(token: TokenReading, bits: float) -> str:
     codes = [] if shade is None else [f"48;5;{shade};38;5;255"]
     if token.entity:
         codes.append(f"1;{_colour(token.entity)}")
-    word = _printable(token.word)
+    word = printable(token.word)
     return f"\x1b[{';'.join(codes)}m{word}\x1b[0m" if codes else word
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """The text without characters that would steer the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -78,7 +79,7 @@ def _state(state: EntityReading) -> str:
 
 
 def _list(words: Sequence[Neighbour]) -> str:
-    return ", ".join(neighbour.word for neighbour in words[:_SHOWN])
+    return printable(", ".join(neighbour.word for neighbour in words[:_SHOWN]))
 
 
 def _totals(reading: Reading) -> Iterator[str]:
@@ -86,5 +87,5 @@ def _totals(reading: Reading) -> Iterator[str]:
     for group, total in reading.totals().items():
         count = total["tokens"]
         if count:
-            means = (total[name] / count for name in ("surprisal", "surprisal_static"))
+            means = (total[name] / count for name in ("surprisal", "static_surprisal"))
             yield f"{group:<16}{count:>8}" + "".join(f"{mean:>10.3f}" for mean in means)

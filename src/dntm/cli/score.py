@@ -6,17 +6,21 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import tyro
 from tqdm import tqdm
 
 from dntm.cli.reader_options import ReaderOptions, Shared
 from dntm.cli.token_table import table_lines
-from dntm.corpus.document import Document
 from dntm.corpus.text import Documents
 from dntm.files import new_file
-from dntm.reader.reading import COLUMNS, Reading, Unit
+from dntm.reader.reading import COLUMNS, Reading
+from dntm.reader.units import Unit
+
+if TYPE_CHECKING:
+    from dntm.reader.prepared import PreparedText
+    from dntm.reader.reader import Reader
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,21 +51,18 @@ class Command:
         reader = self.options.reader()
         bar: tqdm[Any] = tqdm(desc="scoring", unit=" documents", disable=None, mininterval=0.5)
         with bar, self._target() as target:
-            readings = reader.read_all(
-                self._documents(skipped),
-                entities=self.options.kinds(),
-                unit=self.unit,
-                meanings=False,
-            )
+            texts = self._texts(reader, skipped)
+            readings = reader.read_all(texts, unit=self.unit, meanings=False)
             for line in self._lines(_counted(readings, bar)):
                 print(line, file=target)
         for problem in skipped:
             print(f"left out: {problem}", file=sys.stderr)
 
-    def _documents(self, skipped: list[str]) -> Iterator[Document]:
+    def _texts(self, reader: "Reader", skipped: list[str]) -> Iterator["PreparedText"]:
         noted = skipped if self.on_error == "skip" else None
         for source in self.sources:
-            yield from self.options.texts(source, self.documents, noted)
+            for text in self.options.texts(source, self.documents, noted):
+                yield reader.prepare(*text)
 
     def _target(self) -> AbstractContextManager[TextIO]:
         return nullcontext(sys.stdout) if self.output is None else new_file(self.output)

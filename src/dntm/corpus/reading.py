@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,11 +23,14 @@ _BY_NAME: tuple[tuple[re.Pattern[str], Format], ...] = (
 )
 
 
-def files_and_format(source: Path, given: Format | None) -> tuple[list[Path], Format]:
+def files_and_format(
+    source: Path, given: Format | None, *, option: str = "--format"
+) -> tuple[list[Path], Format]:
     """The files of a source that belong to the corpus, and their format.
 
     In a folder, annotated files come before plain text (a README.txt beside them is not read),
-    and OntoNotes' `*_gold_conll` before automatic annotation.
+    and OntoNotes' `*_gold_conll` before automatic annotation. Where the format cannot be told,
+    the error names the `option` with which the user can give it.
     """
     files = files_below(source)
     if source.is_file():
@@ -35,24 +39,24 @@ def files_and_format(source: Path, given: Format | None) -> tuple[list[Path], Fo
     for path in files:
         if known := _format_of_name(path):
             by_format.setdefault(known, []).append(path)
-    chosen = given or _only_format(source, by_format)
+    chosen = given or _only_format(source, by_format, option)
     named: Format = "text" if chosen == "inline" else chosen
     found = by_format.get(named, files)
     gold = [path for path in found if "gold_conll" in path.name]
     return gold or found, chosen
 
 
-def _only_format(source: Path, by_format: dict[Format, list[Path]]) -> Format:
+def _only_format(source: Path, by_format: dict[Format, list[Path]], option: str) -> Format:
     annotated = [known for known in ANNOTATED if known in by_format]
     if len(annotated) > 1:
         raise InputError(
-            str(source), None, f"files in several formats ({', '.join(annotated)}): pass --format"
+            str(source), None, f"files in several formats ({', '.join(annotated)}): pass {option}"
         )
     if not by_format:
         raise InputError(
             str(source),
             None,
-            "no file named *_conll, *.conll, *.conllu, *.jsonl or *.txt: pass --format",
+            f"no file named *_conll, *.conll, *.conllu, *.jsonl or *.txt: pass {option}",
         )
     return annotated[0] if annotated else "text"
 
@@ -73,6 +77,17 @@ def recognise(path: Path) -> Format:
     return "text"
 
 
+def has_chains(path: Path, format: Format) -> bool:  # noqa: A002
+    """Whether a file annotates chains, be it that some of its documents have none.
+
+    Of a file that cannot be read the answer does not matter: reading its documents tells why.
+    """
+    if format == "conllu":
+        with suppress(InputError):
+            return any(b"Entity=" in line for _, line in numbered_lines(path))
+    return format in (*ANNOTATED, "inline")
+
+
 def _format_of_name(path: Path) -> Format | None:
     name = path.name.lower().removesuffix(".gz")
     return next((known for pattern, known in _BY_NAME if pattern.search(name)), None)
@@ -84,10 +99,13 @@ def read_documents(
     format: Format,  # noqa: A002
     documents: text.Documents = "file",
     skipped: list[str] | None = None,
+    *,
+    called: str | None = None,
 ) -> Iterator[Document]:
     """Every document of the files, one at a time.
 
     A malformed one raises InputError, or, where `skipped` is given, is left out and noted there.
+    Errors name the file, or what it is `called`.
     """
     blocks, parse = _reader(format, documents)
     for path in files:
@@ -98,14 +116,14 @@ def read_documents(
             for block in blocks(path):
                 found = True
                 try:
-                    document = parse(replace(block, label=label))
+                    document = parse(replace(block, label=label, path=called or block.path))
                     _check(document, block)
                 except InputError as error:
                     _note(error, skipped)
                 else:
                     yield replace(document, source=relative)
             if not found:
-                raise InputError(str(path), None, "an empty file, expected documents")
+                raise InputError(called or str(path), None, "an empty file, expected documents")
         except InputError as error:
             _note(error, skipped)
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dntm.reader.reading import Reading
+from dntm.reader.frames import frame
+from dntm.reader.reading import COLUMNS, Reading
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +37,18 @@ class Predictions:
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON holds it."""
         return asdict(self)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame with a row for each model and rank (from 1)."""
+        columns = ("model", "rank", "word", "entity", "probability", "static_probability")
+        return frame(
+            (
+                (model, rank, c.word, c.entity, c.probability, c.static_probability)
+                for model, likely in (("dynamic", self.dynamic), ("static", self.static))
+                for rank, c in enumerate(likely, start=1)
+            ),
+            columns,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +106,12 @@ class Swap:
             "before": self.before.to_dict(),
             "after": self.after.to_dict(),
         }
+
+    def to_frame(self) -> Any:
+        """A pandas data frame: the tokens of both readings, told apart by the first column."""
+        both = (("before", self.before), ("after", self.after))
+        rows = ((name, *row) for name, reading in both for row in reading.rows())
+        return frame(rows, ("reading", *COLUMNS))
 
     def _raised(self, sentence: int, start: int, end: int | None) -> float:
         pair = self.before.sentences[sentence].tokens, self.after.sentences[sentence].tokens

@@ -1,6 +1,5 @@
 """Assembly: what both models say of sentences, put beside their words (Table 2's groups)."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,8 +7,16 @@ import torch
 
 from dntm.reader.engine import Step
 from dntm.reader.meaning import Meanings
-from dntm.reader.prepared import Word
-from dntm.reader.reading import END, EntityReading, Group, SentenceReading, TokenReading, Unit
+from dntm.reader.prepared import PreparedText, Word
+from dntm.reader.reading import (
+    END,
+    EntityReading,
+    Group,
+    Reading,
+    SentenceReading,
+    TokenReading,
+)
+from dntm.reader.units import NATS, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,13 @@ def assemble(
     ]
 
 
+def reading_of(text: PreparedText, sentences: Sequence[SentenceReading], unit: Unit) -> Reading:
+    """The reading of a whole text, of which these are all sentences."""
+    return Reading(
+        name=text.name, sentences=sentences, entities=text.names(), unit=unit, notes=text.notes
+    )
+
+
 def mentioned(tokens: Sequence[TokenReading]) -> dict[int, int]:
     """The entities of a sentence, and how often each has occurred by its end."""
     return {token.entity: token.occurrence for token in tokens if token.entity}
@@ -90,7 +104,6 @@ def _tokens(
     words: Sequence[Word], step: Step, seen: dict[int, int], unit: Unit
 ) -> Iterator[TokenReading]:
     """Every predicted token of a sentence; `seen` counts the entities and is carried on."""
-    scale = 1.0 if unit == "nats" else 1 / math.log(2)
     follows = False
     shown = [*((word.token, word.shown) for word in words), (END, END)]
     for place, (token, word) in enumerate(shown):
@@ -104,8 +117,8 @@ def _tokens(
             entity=entity,
             occurrence=seen[entity] if entity else 0,
             group=group,
-            surprisal=float(-step.dynamic[place]) * scale,
-            static_surprisal=float(-step.static[place]) * scale,
+            surprisal=float(-step.dynamic[place]) / NATS[unit],
+            static_surprisal=float(-step.static[place]) / NATS[unit],
             end=place == len(words),
         )
         follows = bool(entity)

@@ -7,6 +7,7 @@ the next one. <unk> and <bos> are never drawn, nor entities that the text has no
 would have no name.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -38,10 +39,12 @@ class Sampling:
             raise ValueError(
                 f"{self.sentences} sentences of {self.tokens} tokens, expected at least 1 of each"
             )
-        if self.temperature < 0:
-            raise ValueError(f"temperature is {self.temperature}, expected 0 or more")
+        if not 0 <= self.temperature < math.inf:
+            raise ValueError(f"temperature is {self.temperature}, expected a number from 0 on")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p is {self.top_p}, expected above 0 and at most 1")
+        if not -(2**63) <= self.seed < 2**64:
+            raise ValueError(f"seed is {self.seed}, expected a number of 64 bits")
 
 
 def sample(models: ModelPair, position: ReadingPosition, sampling: Sampling) -> Continuation:
@@ -83,7 +86,8 @@ def _draw(
 ) -> int:
     if sampling.temperature == 0:
         return int(scores.argmax())
-    p, rows = (scores / sampling.temperature).softmax(0).sort(descending=True, stable=True)
+    below = scores - scores.max()  # first: whatever the temperature, the likeliest stays at 0
+    p, rows = (below / sampling.temperature).softmax(0).sort(descending=True, stable=True)
     likelier = p.cumsum(0) - p
     p = p.masked_fill(likelier >= sampling.top_p, 0)
     return int(rows[torch.multinomial(p, 1, generator=generator)])

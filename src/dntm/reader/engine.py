@@ -12,21 +12,22 @@ from jaxtyping import Float
 from torch import Tensor
 
 from dntm.model.reading_state import ReadingState
+from dntm.reader.lexicon import Lexicon
 from dntm.reader.pair import ModelPair
 from dntm.reader.prepared import PreparedText, Word
 
 STRETCH = 20
 """Sentences of a text read at once."""
-Scores = Float[np.ndarray, " predicted"]
+LogProbabilities = Float[np.ndarray, " predicted"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """What both models say of one sentence."""
 
-    dynamic: Scores
-    static: Scores
-    """Log-probabilities in nats."""
+    dynamic: LogProbabilities
+    static: LogProbabilities
+    """In nats."""
     before: Float[Tensor, "entities context_dim"]
     after: Float[Tensor, "entities context_dim"]
     """d_e of every entity."""
@@ -40,10 +41,11 @@ class Engine:
 
     def __init__(self, models: ModelPair) -> None:
         self.models = models
+        self.lexicon = Lexicon.of(models.vocabulary)
 
     def rows(self, sentence: Sequence[Word]) -> list[int]:
         """The rows of a sentence, <bos> and <eos> around it."""
-        return self.models.vocabulary.encode(word.token for word in sentence)
+        return self.lexicon.rows(word.token for word in sentence)
 
     def initial(self, texts: int = 1) -> States:
         """Both models' states before the first sentence."""

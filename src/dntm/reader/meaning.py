@@ -8,6 +8,7 @@ vocabulary that begin with a letter, the closed classes (articles, prepositions,
 auxiliaries) left out; pronouns stay, they tell a person from a thing.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,7 +29,7 @@ _CLOSED = frozenset(
     "between through during before after above below up down out off against among around within "
     "without toward towards across along behind beyond near per via be am is are was were been "
     "being have has had having do does did doing done will would shall should can could may might "
-    "must not no n't n’t 's ’s 're 've 'll 'd 'm there here then also too very just only even "
+    "must not no n't n’t there here then also too very just only even "
     "still such both either neither each every all any some more most much many few other another "
     "same own what this that these those which let".split()
 )
@@ -75,28 +76,30 @@ class Meanings:
         for space in (self._input, self._output):
             now = space.near(rows, after)
             found[space] = now, now - space.near(rows, before)
-        near, change = found[self._changing]
+        _, change = changing = found[self._changing]
         moved = (after - before).norm(dim=1).tolist()
         lists = (
-            self._neighbours(*found[self._input], found[self._input][0]),
-            self._neighbours(*found[self._output], found[self._output][0]),
-            self._neighbours(near, change, change),
-            self._neighbours(near, change, -change),
+            self._neighbours(*found[self._input], by=found[self._input][0]),
+            self._neighbours(*found[self._output], by=found[self._output][0]),
+            self._neighbours(*changing, by=change, above=0.0),
+            self._neighbours(*changing, by=-change, above=0.0),
         )
         return [
             Meaning(near_x, near_y, gained, lost, d)
             for near_x, near_y, gained, lost, d in zip(*lists, moved, strict=True)
         ]
 
-    def _neighbours(self, near: Tensor, change: Tensor, ranking: Tensor) -> list[list[Neighbour]]:
-        """The words that rank highest for each entity; if by change, only what did change."""
-        values, places = ranking.topk(self._k, dim=1)
+    def _neighbours(
+        self, near: Tensor, change: Tensor, *, by: Tensor, above: float = -math.inf
+    ) -> list[list[Neighbour]]:
+        """The words that rank highest for each entity, as far as they stand above a bound."""
+        values, places = by.topk(self._k, dim=1)
         columns = (near.gather(1, places), change.gather(1, places), values, places)
         return [
             [
                 Neighbour(word=self._words[place], similarity=similarity, change=changed)
                 for similarity, changed, value, place in zip(*row, strict=True)
-                if ranking is near or value > 0
+                if value > above
             ]
             for row in zip(*(column.tolist() for column in columns), strict=True)
         ]

@@ -50,7 +50,7 @@ class ModelPair:
         if static is None:
             twin, static_is = without_memory(model.model), "the same weights with d = 0"
         else:
-            twin, static_is = _baseline(Path(static), model.vocabulary), f"{static}"
+            twin, static_is = baseline(Path(static), model.vocabulary), f"{static}"
         return cls(_ready(model.model), _ready(twin), model.vocabulary, static_is)
 
 
@@ -64,14 +64,18 @@ def without_memory(model: DynamicTextModel) -> DynamicTextModel:
     return static
 
 
-def _baseline(path: Path, vocabulary: Vocabulary) -> DynamicTextModel:
+def baseline(path: Path, vocabulary: Vocabulary) -> DynamicTextModel:
+    """Load the static model of a pair; ValueError where it cannot be one."""
     static = TextModel.load(path)
     if static.model.config.variant != "baseline":
         raise ValueError(
             f"{path} is the variant {static.model.config.variant!r}, expected a baseline"
         )
     if static.vocabulary != vocabulary:
-        raise ValueError(f"{path} was trained with another vocabulary than the dynamic model")
+        raise ValueError(
+            f"{path} has another vocabulary than the dynamic model, "
+            "expected a baseline trained on the same dataset"
+        )
     return static.model
 
 

@@ -5,7 +5,7 @@ times, and an edited text from the last position before the edit.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dntm.model.reading_state import ReadingState
 
@@ -24,6 +24,8 @@ class ReadingPosition:
     names: Mapping[int, str]
     """What each entity of the text is called, also those still to come."""
     surfaces: Mapping[tuple[str, ...], int]
-    """Capitalised words that always mention the same entity."""
-    digest: bytes
-    """Tells one history from another: of all that was read, and in which unit."""
+    """Capitalised or unknown words that always mention the same entity."""
+    reader: bytes = field(repr=False)
+    """Tells one reader from another: the states mean something to its models only."""
+    digest: bytes = field(repr=False)
+    """Tells one history from another: of all that was read, by which reader and in which unit."""

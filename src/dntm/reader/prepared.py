@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dntm.corpus.document import Token
 from dntm.corpus.text import WORD_RULES
-from dntm.corpus.vocabulary import Vocabulary
+from dntm.reader.lexicon import Lexicon
 from dntm.reader.prose import as_prose
 
 GAP = "[]"
@@ -58,47 +58,63 @@ class PreparedText:
             for number, words in sorted(mentions.items())
         }
 
-    def surfaces(self, vocabulary: Vocabulary) -> dict[tuple[str, ...], int]:
-        """Words that mention one entity and nothing else: capitalised, or unknown."""
+    def surfaces(self, lexicon: Lexicon) -> dict[tuple[str, ...], int]:
+        """Words that mention one entity and nothing else: capitalised, or unknown.
+
+        Unknown ones in the model's own spelling, too.
+        """
         owners: dict[tuple[str, ...], set[int]] = {}
         for word in mentions_in(self.sentences):
-            first = word.words[0]
-            if not _is_pronoun(word.words) and (first[0].isupper() or first not in vocabulary):
-                owners.setdefault(tuple(word.words), set()).add(int(word.token))
+            if _is_pronoun(word.words):
+                continue
+            first, written = word.words[0], tuple(word.words)
+            unknown = first not in lexicon
+            spellings = {written} if unknown or first[0].isupper() else set()
+            if unknown:
+                spellings.add(_spelled(written, lexicon))
+            for words in spellings:
+                owners.setdefault(words, set()).add(int(word.token))
         return {words: next(iter(owner)) for words, owner in owners.items() if len(owner) == 1}
 
 
 def tokens_of(
-    sentence: str, names: Mapping[int, str], surfaces: Mapping[tuple[str, ...], int]
+    sentence: str,
+    names: Mapping[int, str],
+    surfaces: Mapping[tuple[str, ...], int],
+    lexicon: Lexicon,
 ) -> list[Token]:
     """The tokens of a sentence about a text whose entities are known; a gap stays [].
 
     [3] is the entity the text itself calls [3] (inline markup), else entity 3.
     """
+
+    def entity(words: Sequence[str]) -> int | None:
+        found = surfaces.get(tuple(words))
+        return surfaces.get(_spelled(words, lexicon)) if found is None else found
+
     numbers = {name: number for number, name in names.items()}
     longest = max(map(len, surfaces), default=0)
     words, tokens = _WORD.findall(sentence), list[Token]()
     while words:
         sizes = range(min(longest, len(words)), 0, -1)
-        size = next((n for n in sizes if tuple(words[:n]) in surfaces), 0)
-        if size:
-            tokens.append(surfaces[tuple(words[:size])])
+        size = next((n for n in sizes if entity(words[:n]) is not None), 1)
+        if (mentioned := entity(words[:size])) is not None:
+            tokens.append(mentioned)
         elif words[0][1:-1].isdecimal() and words[0][0] == "[":
             tokens.append(numbers.get(words[0], int(words[0][1:-1])))
         else:
             tokens.append(words[0])
-        words = words[max(size, 1) :]
+        words = words[size:]
     return tokens
-
-
-def is_lower_case(vocabulary: Vocabulary) -> bool:
-    """Whether the model was trained on text in lower case."""
-    return all(word == word.lower() for word in vocabulary.words)
 
 
 def mentions_in(sentences: Words) -> Iterable[Word]:
     """The words that are mentions, in reading order."""
     return (word for sentence in sentences for word in sentence if isinstance(word.token, int))
+
+
+def _spelled(words: Sequence[str], lexicon: Lexicon) -> tuple[str, ...]:
+    return tuple(map(lexicon.spelled, words))
 
 
 def _is_pronoun(words: Sequence[str]) -> bool:

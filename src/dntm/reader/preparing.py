@@ -15,37 +15,52 @@ from dntm.corpus.document import AnonymizedDocument, Document, Mention, Token, c
 from dntm.corpus.entities import find_names, with_unknown_words
 from dntm.corpus.resolver import Resolver, resolve
 from dntm.corpus.text import document_of
-from dntm.corpus.vocabulary import Vocabulary
-from dntm.reader.prepared import PreparedText, Word, Words, is_lower_case, mentions_in
+from dntm.reader.lexicon import Lexicon
+from dntm.reader.prepared import PreparedText, Word, Words, mentions_in
 
-Text = str | Document | AnonymizedDocument
+Text = str | Document | AnonymizedDocument | PreparedText
 Kind = Literal["chains", "names", "unknown", "inline", "resolver"]
 Kinds = Kind | Sequence[Kind] | None
 """What counts as an entity. None: chains where the text has them, else names and unknown words."""
 
 
 def prepare(
-    text: Text, vocabulary: Vocabulary, kinds: Kinds = None, resolver: Resolver | None = None
+    text: Text,
+    lexicon: Lexicon,
+    kinds: Kinds = None,
+    resolver: Resolver | None = None,
+    *,
+    border: int = 0,
 ) -> PreparedText:
-    """Find the entities of a text; ValueError where it has no word."""
+    """Find the entities of a text; ValueError where it has no word.
+
+    No mention spans the `border`, before which so many characters stand, white space not counted.
+    """
+    if isinstance(text, PreparedText):
+        if kinds is not None:
+            raise ValueError(
+                f"the text {text.name!r} is prepared already, expected no entities, not {kinds!r}"
+            )
+        return text
     chosen = _chosen(text, kinds)
     if isinstance(text, AnonymizedDocument):
         anonymized = text
+        if not any(text.sentences):
+            raise ValueError(f"document {text.name!r} is empty: expected at least one word")
     else:
         document = text if isinstance(text, Document) else _parsed(text, inline="inline" in chosen)
         check(document)
-        chains = _chains(document, chosen, resolver)
+        chains = _apart(_chains(document, chosen, resolver), document.sentences, border)
         config = AnonymizeConfig(keep_single="inline" in chosen)
         anonymized = anonymize(replace(document, chains=chains), config)
-    lower_case = is_lower_case(vocabulary)
-    sentences = _words(anonymized, lower_case=lower_case)
+    sentences = _words(anonymized, lexicon)
     if "unknown" in chosen:
-        sentences = _with_unknown(sentences, vocabulary)
-    sentences, notes = _within(sentences, vocabulary.entities, lower_case=lower_case)
+        sentences = _with_unknown(sentences, lexicon)
+    sentences, notes = _within(sentences, lexicon)
     return PreparedText(name=anonymized.name, sentences=sentences, notes=notes)
 
 
-def _chosen(text: Text, kinds: Kinds) -> tuple[Kind, ...]:
+def _chosen(text: str | Document | AnonymizedDocument, kinds: Kinds) -> tuple[Kind, ...]:
     if kinds is None:
         annotated = not isinstance(text, str) and (
             isinstance(text, AnonymizedDocument) or bool(text.chains)
@@ -94,7 +109,22 @@ def _chains(
     return chains
 
 
-def _words(document: AnonymizedDocument, *, lower_case: bool) -> Words:
+def _apart(
+    chains: Sequence[Sequence[Mention]], sentences: Sequence[Sequence[str]], border: int
+) -> list[Sequence[Mention]]:
+    """The chains without the mentions that begin before the border and end behind it."""
+    places = ((s, w) for s, sentence in enumerate(sentences) for w in range(len(sentence)))
+    read = 0
+    for s, w in places:
+        if read >= border:
+            return [[m for m in c if m.sentence != s or not m.start < w < m.end] for c in chains]
+        read += len(sentences[s][w])
+        if read > border:
+            raise ValueError(f"the border lies in {sentences[s][w]!r}, expected between two words")
+    return list(chains)
+
+
+def _words(document: AnonymizedDocument, lexicon: Lexicon) -> Words:
     mentions = sum(isinstance(t, int) for sentence in document.sentences for t in sentence)
     if document.surfaces and len(document.surfaces) != mentions:
         raise ValueError(
@@ -106,30 +136,31 @@ def _words(document: AnonymizedDocument, *, lower_case: bool) -> Words:
     def word(token: Token) -> Word:
         if isinstance(token, int):
             return Word(token, tuple(next(surfaces, ())) or (f"[{token}]",))
-        return _plain(token, lower_case=lower_case)
+        return _plain(token, lexicon)
 
     return [[word(token) for token in sentence] for sentence in document.sentences]
 
 
-def _plain(word: str, *, lower_case: bool) -> Word:
-    return Word(word.lower() if lower_case else word, (word,))
+def _plain(word: str, lexicon: Lexicon) -> Word:
+    return Word(lexicon.spelled(word), (word,))
 
 
-def _with_unknown(sentences: Words, vocabulary: Vocabulary) -> Words:
+def _with_unknown(sentences: Words, lexicon: Lexicon) -> Words:
     document = AnonymizedDocument(
         name="",
         sentences=[[word.token for word in sentence] for sentence in sentences],
         surfaces=[word.words for word in mentions_in(sentences)],
     )
-    found = with_unknown_words(document, vocabulary)
+    found = with_unknown_words(document, lexicon.vocabulary)
     return [
         [Word(token, word.words) for token, word in zip(tokens, sentence, strict=True)]
         for tokens, sentence in zip(found.sentences, sentences, strict=True)
     ]
 
 
-def _within(sentences: Words, rows: int, *, lower_case: bool) -> tuple[Words, tuple[str, ...]]:
+def _within(sentences: Words, lexicon: Lexicon) -> tuple[Words, tuple[str, ...]]:
     """Keep the most frequent entities, numbered anew, where some have no row."""
+    rows = lexicon.vocabulary.entities
     counts = Counter(int(word.token) for word in mentions_in(sentences))
     if max(counts, default=0) <= rows:
         return sentences, ()
@@ -145,7 +176,7 @@ def _within(sentences: Words, rows: int, *, lower_case: bool) -> tuple[Words, tu
                 number = numbers.setdefault(word.token, len(numbers) + 1)
                 limited[-1].append(Word(number, word.words))
             else:
-                limited[-1] += [_plain(restored, lower_case=lower_case) for restored in word.words]
+                limited[-1] += [_plain(restored, lexicon) for restored in word.words]
     left = len(counts) - len(kept)
     note = f"{left} of {len(counts)} entities stay words: the model has rows for {rows}"
     return limited, (note,) if left else ()

@@ -11,17 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from dntm.reader.frames import frame
+from dntm.reader.units import Unit
+
 if TYPE_CHECKING:
     from dntm.reader.position import ReadingPosition
 
-Unit = Literal["bits", "nats"]
 Group = Literal["new", "reappearing", "following", "other"]
 GROUPS: tuple[Group, ...] = ("new", "reappearing", "following", "other")
 END = "<eos>"
 """What stands for the end of a sentence."""
 COLUMNS = (
     *("document", "sentence", "position", "word", "entity", "group"),
-    *("surprisal", "surprisal_static"),
+    *("surprisal", "static_surprisal"),
 )
 """A table of tokens, a row each: sentences and positions from 1."""
 
@@ -144,7 +146,7 @@ class Reading:
             name: {
                 "tokens": len(tokens),
                 "surprisal": sum(token.surprisal for token in tokens),
-                "surprisal_static": sum(token.static_surprisal for token in tokens),
+                "static_surprisal": sum(token.static_surprisal for token in tokens),
             }
             for name, tokens in (
                 ("all", self.tokens),
@@ -174,13 +176,7 @@ class Reading:
 
     def to_frame(self) -> Any:
         """A pandas data frame with a row a token, as `dntm score` prints it."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ValueError(
-                "a data frame needs pandas, not installed: pip install pandas"
-            ) from None
-        return pd.DataFrame(list(self.rows()), columns=list(COLUMNS))
+        return frame(self.rows(), COLUMNS)
 
 
 def token_rows(

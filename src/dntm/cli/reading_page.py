@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from dntm.reader.reading import EntityReading, Neighbour, Reading, TokenReading
+from dntm.reader.units import Unit, in_bits
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -48,12 +49,12 @@ def page(reading: Reading) -> str:
     )
 
 
-def _sentence(tokens: Sequence[TokenReading], unit: str) -> str:
+def _sentence(tokens: Sequence[TokenReading], unit: Unit) -> str:
     return " ".join(_token(token, unit) for token in tokens if not token.end)
 
 
-def _token(token: TokenReading, unit: str) -> str:
-    bits = token.surprisal if unit == "bits" else token.surprisal * 1.4426950408889634
+def _token(token: TokenReading, unit: Unit) -> str:
+    bits = in_bits(token.surprisal, unit)
     shade = f"background: rgb(255 140 0 / {min(max(bits / _DARKEST, 0), 1) * 0.6:.2f})"
     colour = f"; --colour: {_colour(token.entity)}" if token.entity else ""
     told = f"{token.surprisal:.2f} {unit}, static {token.static_surprisal:.2f}, {token.group}"
@@ -98,6 +99,6 @@ def _totals(reading: Reading) -> str:
 def _means(reading: Reading) -> Iterator[str]:
     for group, total in reading.totals().items():
         if count := total["tokens"]:
-            means = (total[name] / count for name in ("surprisal", "surprisal_static"))
+            means = (total[name] / count for name in ("surprisal", "static_surprisal"))
             cells = "".join(f'<td class="n">{mean:.3f}</td>' for mean in means)
             yield f'<tr><td>{group}</td><td class="n">{count}</td>{cells}</tr>\n'

@@ -1,0 +1,115 @@
+"""Where the texts of `dntm read`, `score`, `continue` and `fill` come from."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import fails, run
+
+NAMES = [["She", "met", "Ann"], ["Ann", "left", "Ann"]]
+"""Sentences in which a name comes back."""
+
+
+@pytest.fixture
+def rows(capsys: pytest.CaptureFixture[str]) -> "Rows":
+    return Rows(capsys)
+
+
+class Rows:
+    """The table that `dntm score` prints."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str | Path) -> list[dict[str, str]]:
+        self._capsys.readouterr()
+        run("score", *arguments)
+        printed = io.StringIO(self._capsys.readouterr().out)
+        return list(csv.DictReader(printed, delimiter="\t"))
+
+
+def standard_input(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def entities(rows: list[dict[str, str]]) -> dict[str, set[str]]:
+    """The entities of each document."""
+    found: dict[str, set[str]] = {row["document"]: set() for row in rows}
+    for row in rows:
+        found[row["document"]] |= {row["entity"]} - {"0"}
+    return found
+
+
+def test_annotated_files_are_read_by_their_chains(model: Path, fixtures: Path, rows: Rows) -> None:
+    found = rows(fixtures / "story.v4_gold_conll", "--model", model)
+
+    assert found[0]["word"] == "Old Marta"
+    assert found[0]["group"] == "new"
+
+
+@pytest.mark.parametrize("name", ["story.v4_gold_conll", "ferry.conllu"])
+def test_standard_input_is_recognised_and_read_like_a_file(
+    model: Path, fixtures: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    from_file = rows(fixtures / name, "--model", model)
+
+    standard_input(monkeypatch, (fixtures / name).read_bytes())
+
+    assert rows("-", "--model", model) == from_file
+    assert any(entities(from_file).values())
+
+
+def test_the_options_hold_for_standard_input_too(
+    model: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def given(text: bytes) -> None:
+        standard_input(monkeypatch, text)
+
+    given(b"\xef\xbb\xbf[5] met [2] . [5] left .\n")
+    inline = rows("-", "--entities", "inline", "--model", model)
+    given(b"Ann met Ann\n\nShe left\n")
+    parted = rows("-", "--documents", "blank-line", "--model", model)
+
+    assert [row["entity"] for row in inline if row["entity"] != "0"] == ["1", "2", "1"]
+    assert {row["document"] for row in inline} == {"stdin"}
+    assert entities(parted) == {"stdin:1": {"1"}, "stdin:3": set()}
+    for text, option, problem in (
+        (b"She left .", ("--entities", "chains"), "stdin is plain text and has no chains"),
+        (b"She left .", ("--input-format", "conll2012"), "stdin, line 1: a word outside any"),
+        (b"\xff", (), "stdin, line 1: byte 0xff at column 1"),
+        (b"", (), "stdin: an empty file"),
+    ):
+        given(text)
+        assert problem in fails(capsys, "read", "-", "--model", model, *option)
+
+
+def test_a_file_is_one_decision_whether_chains_count_or_names(
+    model: Path, tmp_path: Path, rows: Rows
+) -> None:
+    chained = {"doc_key": "chained", "sentences": NAMES, "clusters": [[[0, 0], [3, 3]]]}
+    bare = {"doc_key": "bare", "sentences": NAMES, "clusters": []}
+    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(d)}\n" for d in (chained, bare)))
+    (tmp_path / "b.txt").write_text(". ".join(" ".join(words) for words in NAMES))
+    words = "".join(f"{n}\t{w}" + "\t_" * 8 + "\n" for n, w in enumerate(NAMES[1], start=1))
+    (tmp_path / "c.conllu").write_text(f"# newdoc id = treebank\n{words}\n")
+
+    found = entities(rows(*(tmp_path / name for name in ("a.jsonl", "b.txt")), "--model", model))
+    treebank = entities(rows(tmp_path / "c.conllu", "--model", model))
+
+    assert found == {"chained": {"1"}, "bare": set(), str(tmp_path / "b.txt"): {"1"}}
+    assert treebank == {"treebank": {"1"}}
+
+
+def test_where_the_format_is_not_clear_the_error_names_the_option(
+    model: Path, fixtures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.md").write_text("She left.")
+
+    several = fails(capsys, "score", fixtures, "--model", model)
+    none = fails(capsys, "score", tmp_path, "--model", model)
+
+    assert "(conll2012, conllu): pass --input-format" in several
+    assert "*.txt: pass --input-format" in none

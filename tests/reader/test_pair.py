@@ -1,0 +1,74 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dntm.corpus.vocabulary import Vocabulary
+from dntm.evaluation.scoring import TextModel
+from dntm.model.reading_state import ReadingState
+from dntm.reader import pair
+from dntm.reader.reader import Reader
+from tests.reader.small import (
+    DOCUMENT,
+    VOCABULARY,
+    WORDS,
+    checkpoint,
+    static_surprisals,
+    surprisals,
+)
+
+
+def test_without_a_baseline_the_static_model_is_the_same_one_whose_memory_stays_empty(
+    any_reader: Reader,
+) -> None:
+    model = any_reader.models.dynamic
+    state, expected = model.initial_state(1), []
+    for sentence in DOCUMENT.sentences:
+        [scores], after = model.score(model.plan([[VOCABULARY.encode(sentence)]]), state)
+        expected += (-scores).tolist()
+        state = ReadingState(after.h, after.c, model.initial_state(1).memory, after.mentions)
+
+    reading = any_reader.read(DOCUMENT, unit="nats")
+
+    np.testing.assert_allclose(static_surprisals(reading), expected, atol=1e-12)
+    same = np.allclose(static_surprisals(reading), surprisals(reading))
+    assert same == (model.config.variant == "baseline")
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_the_static_model_is_the_baseline_given_or_found_in_the_checkpoint(
+    tmp_path: Path, *, inside: bool
+) -> None:
+    folder = checkpoint(tmp_path / "d")
+    baseline = checkpoint(tmp_path / ("d/static" if inside else "a"), "baseline", seed=3)
+    model = TextModel.load(baseline)
+    model.model.double()
+
+    reader = Reader.from_pretrained(folder, None if inside else baseline)
+
+    found = static_surprisals(reader.read(DOCUMENT, unit="nats"))
+    np.testing.assert_allclose(found, -model.score(DOCUMENT), atol=1e-12)
+
+
+def test_a_static_model_must_be_a_baseline_over_the_same_words(
+    trained: Path, tmp_path: Path
+) -> None:
+    foreign = Vocabulary(tuple(reversed(WORDS)), entities=4)
+    checkpoint(tmp_path / "foreign", "baseline", vocabulary=foreign)
+
+    with pytest.raises(ValueError, match="'both', expected a baseline"):
+        Reader.from_pretrained(trained, trained)
+    with pytest.raises(ValueError, match="foreign has another vocabulary than the dynamic"):
+        Reader.from_pretrained(trained, tmp_path / "foreign")
+
+
+def test_without_a_path_the_model_that_ships_is_read_and_its_absence_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pair, "SHIPPED", tmp_path / "pretrained")
+    with pytest.raises(ValueError, match="no model given, and none comes with this"):
+        Reader.from_pretrained()
+
+    checkpoint(tmp_path / "pretrained")
+
+    assert Reader.from_pretrained().read("She left.").sentences

@@ -1,0 +1,160 @@
+import json
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dntm.corpus.document import AnonymizedDocument, Document, Mention
+from dntm.evaluation.scoring import TextModel
+from dntm.reader.reader import Reader
+from tests.reader.small import (
+    DOCUMENT,
+    STORY,
+    TALES,
+    anonymized,
+    static_surprisals,
+    surprisals,
+)
+
+
+def test_surprisals_are_those_of_the_model(any_reader: Reader) -> None:
+    model = TextModel(any_reader.models.dynamic, any_reader.vocabulary)
+
+    nats = any_reader.read(DOCUMENT, unit="nats")
+    bits = any_reader.read(DOCUMENT)
+
+    np.testing.assert_allclose(surprisals(nats), -model.score(DOCUMENT), atol=1e-12)
+    np.testing.assert_allclose(np.array(surprisals(bits)) * math.log(2), surprisals(nats))
+    assert nats.surprisal == pytest.approx(-model.score(DOCUMENT).sum())
+
+
+def test_every_token_has_its_words_group_and_occurrence(reader: Reader) -> None:
+    reading = reader.read(STORY)
+
+    found = [(t.word, t.entity, t.occurrence, t.group) for t in reading.tokens]
+    assert reading.entities == {1: "Ann", 2: "zork"}
+    assert found[4:11] == [
+        ("Ann", 1, 1, "new"),
+        (".", 0, 0, "following"),
+        ("<eos>", 0, 0, "other"),
+        ("Ann", 1, 2, "reappearing"),
+        ("kept", 0, 0, "following"),
+        ("a", 0, 0, "other"),
+        ("zork", 2, 1, "new"),
+    ]
+    assert [t.end for t in reading.tokens].count(True) == len(reading.sentences) == 4
+
+
+def test_an_entity_is_shown_in_the_words_of_each_mention(reader: Reader) -> None:
+    document = Document(
+        name="d",
+        sentences=[["He", "met", "the", "old", "man"], ["the", "old", "man", "'s", "table"]],
+        chains=[[Mention(0, 0, 1), Mention(0, 2, 5), Mention(1, 0, 4)]],
+    )
+
+    reading = reader.read(document)
+
+    assert [t.word for t in reading.tokens if t.entity] == ["He", "the old man", "the old man's"]
+    assert reading.entities == {1: "the old man"}
+
+
+@pytest.mark.usefixtures("short_stretches")
+def test_numbers_do_not_depend_on_the_batch(any_reader: Reader) -> None:
+    alone = [any_reader.read(text) for text in TALES]
+
+    together = list(any_reader.read_all(TALES * 5))
+
+    assert len(together) == 20
+    for number, reading in enumerate(together):
+        one = alone[number % 4]
+        np.testing.assert_allclose(surprisals(reading), surprisals(one), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            static_surprisals(reading), static_surprisals(one), rtol=0, atol=1e-9
+        )
+
+
+def test_a_prepared_text_is_taken_wherever_a_text_is(reader: Reader) -> None:
+    prepared = reader.prepare(STORY)
+
+    assert surprisals(reader.read(prepared)) == surprisals(reader.read(STORY))
+    assert reader.predictions(prepared, "Ann") == reader.predictions(STORY, "Ann")
+    assert reader.fill("[] left", prepared) == reader.fill("[] left", STORY)
+    assert reader.continue_text(prepared) == reader.continue_text(STORY)
+    assert reader.token_score(prepared) == reader.token_score([STORY])
+    one, other = (reader.swap(text, (1, 0), 2).to_dict() for text in (prepared, STORY))
+    assert one == other
+    with pytest.raises(ValueError, match="is prepared already, expected no entities, not 'names'"):
+        reader.read(prepared, entities="names")
+
+
+@pytest.mark.parametrize("sentences", [[], [[]]])
+def test_an_anonymised_document_without_words_is_refused(
+    reader: Reader, sentences: list[list[str]]
+) -> None:
+    document = AnonymizedDocument(name="nothing", sentences=sentences)
+
+    for ask in (reader.read, reader.position):
+        with pytest.raises(ValueError, match="document 'nothing' is empty"):
+            ask(document)
+
+
+def test_a_reading_is_plain_json_and_a_data_frame(reader: Reader) -> None:
+    reading = reader.read(STORY)
+
+    plain = json.loads(json.dumps(reading.to_dict()))
+    frame = reading.to_frame()
+
+    assert plain["entities"] == {"1": "Ann", "2": "zork"}
+    assert plain["sentences"][1]["tokens"][0]["word"] == "Ann"
+    assert plain["totals"]["all"]["surprisal"] == pytest.approx(reading.surprisal)
+    assert list(frame.columns[:4]) == ["document", "sentence", "position", "word"]
+    assert list(frame.columns[-2:]) == ["surprisal", "static_surprisal"]
+    assert frame["static_surprisal"].sum() == pytest.approx(reading.static_surprisal)
+    assert plain["totals"]["all"].keys() >= set(frame.columns[-2:])
+    assert plain["sentences"][0]["tokens"][0].keys() >= set(frame.columns[-2:])
+    assert frame["surprisal"].sum() == pytest.approx(reading.surprisal)
+    groups = {k: v["tokens"] for k, v in plain["totals"].items() if k != "all"}
+    assert frame["group"].value_counts().to_dict() == groups
+
+
+def test_answers_that_are_tables_are_data_frames(reader: Reader) -> None:
+    predicted = reader.predictions(STORY, "Ann met the", k=3)
+    swap = reader.swap(anonymized("1 met 2 .", "1 left"), (1, 0), 2)
+
+    likely, tokens = predicted.to_frame(), swap.to_frame()
+
+    assert list(likely["model"]) == ["dynamic"] * 3 + ["static"] * 3
+    assert list(likely["word"][:3]) == [c.word for c in predicted.dynamic]
+    assert list(likely["static_probability"][3:]) == [
+        c.static_probability for c in predicted.static
+    ]
+    sums = tokens.groupby("reading")["surprisal"].sum()
+    assert sums["before"] == pytest.approx(swap.before.surprisal)
+    assert sums["after"] == pytest.approx(swap.after.surprisal)
+
+
+def test_a_data_frame_without_pandas_is_one_sentence(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+
+    with pytest.raises(ValueError, match="needs pandas"):
+        reader.read("She left.").to_frame()
+
+
+def test_a_unit_that_is_neither_bits_nor_nats_is_refused_at_once(reader: Reader) -> None:
+    asked: Any = {"unit": "bans"}
+
+    asks: tuple[Callable[[], object], ...] = (
+        lambda: reader.read("She left.", **asked),
+        lambda: reader.read_all(["She left."], **asked),
+        lambda: reader.stream("She left.", **asked),
+        lambda: reader.fill("She [].", **asked),
+        lambda: reader.swap(DOCUMENT, (0, 1), 2, **asked),
+    )
+    for ask in asks:
+        with pytest.raises(ValueError, match="unit 'bans', expected bits or nats"):
+            ask()
