@@ -113,3 +113,32 @@ def test_where_the_format_is_not_clear_the_error_names_the_option(
 
     assert "(conll2012, conllu): pass --input-format" in several
     assert "*.txt: pass --input-format" in none
+
+
+def test_what_was_read_before_a_bad_file_is_printed(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "good.txt").write_text("She met Ann.\n", encoding="utf-8")
+    (tmp_path / "bad.txt").write_bytes(b"caf\xe9\n")
+    capsys.readouterr()
+
+    with pytest.raises(SystemExit):
+        run("score", tmp_path / "good.txt", tmp_path / "bad.txt", "--model", model)
+
+    printed = capsys.readouterr()
+    assert "bad.txt" in printed.err
+    assert "\tmet\t" in printed.out
+
+
+def test_a_missing_file_can_be_left_out(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "good.txt").write_text("She met Ann.\n", encoding="utf-8")
+    capsys.readouterr()
+
+    run("score", tmp_path / "none.txt", tmp_path / "good.txt", "--on-error=skip", "--model", model)
+
+    printed = capsys.readouterr()
+    assert "left out: " in printed.err
+    assert "none.txt" in printed.err
+    assert "\tmet\t" in printed.out

@@ -30,6 +30,16 @@ def test_a_word_that_is_also_written_small_is_no_name_at_the_start() -> None:
     assert names("The end. In The Hague they saw the sea.") == {"The Hague": 1}
 
 
+def test_where_ordinary_words_are_known_others_may_be_names_at_the_start_alone() -> None:
+    document = document_of("Ann slept. The day began. Ann woke. The end came. Ann left.")
+    ordinary = Vocabulary(("the", "slept", "Ann"), entities=5)
+
+    found = [[(m.sentence, m.start) for m in chain] for chain in find_names(document, ordinary)]
+
+    assert found == [[(0, 0), (2, 0), (4, 0)]]
+    assert find_names(document) == []
+
+
 def test_headlines_are_passed_over() -> None:
     assert names("THE WAR IS OVER NOW\n\nIt was over.") == {}
 

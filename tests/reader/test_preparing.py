@@ -35,6 +35,31 @@ def test_plain_text_has_names_and_unknown_words_that_come_twice() -> None:
     assert text.names() == {1: "Ann", 2: "zork"}
 
 
+def test_an_unknown_word_is_the_same_at_the_beginning_of_a_sentence() -> None:
+    text = prepare("Zork sat . The zork left .", LEXICON, "unknown")
+
+    assert tokens(text) == [[1, "sat", "."], ["The", 1, "left", "."]]
+    assert text.names() == {1: "Zork"}
+
+
+def test_words_the_model_has_no_row_for_are_marked(reader: Reader) -> None:
+    reading = reader.read("The man met a zork .")
+
+    assert [token.word for token in reading.tokens if token.unknown] == ["The", "zork"]
+    assert [row[6] for row in reading.rows()] == [1, 0, 0, 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("odd", [None, ["a", "b"], b"a text", Path("a.txt")])
+def test_what_is_no_text_is_named(reader: Reader, odd: object) -> None:
+    with pytest.raises(TypeError, match=f"not {type(odd).__name__}"):
+        reader.read(odd)  # type: ignore[arg-type]
+
+
+def test_one_text_where_several_are_expected_is_refused(reader: Reader) -> None:
+    with pytest.raises(TypeError, match="expected several texts"):
+        reader.read_all("Ann met Bo.")
+
+
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [

@@ -50,6 +50,8 @@ def main(arguments: list[str] | None = None) -> None:
     name = next((n for n in (" ".join(words[:2]), " ".join(words[:1])) if n in COMMANDS), None)
     if name is None:
         _help(words)
+    if sys.stdout is None:
+        _fail("standard output is closed", 1)
     rest = words[len(name.split()) :]
     try:
         command = importlib.import_module(COMMANDS[name][0]).Command

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dntm.reader.preparing import Kinds
     from dntm.reader.reader import Reader
 
+MOST_THREADS = 512
 Entities = Literal["auto", "chains", "names", "unknown", "inline", "resolver"]
 
 
@@ -53,8 +54,8 @@ class ReaderOptions:
 
     def reader(self) -> "Reader":
         """Load the models."""
-        if self.threads < 0:
-            raise ValueError(f"threads is {self.threads}, expected 0 or more")
+        if not 0 <= self.threads <= MOST_THREADS:
+            raise ValueError(f"threads is {self.threads}, expected 0 to {MOST_THREADS}")
         import torch
 
         from dntm.corpus.resolver import StanzaResolver

@@ -7,6 +7,7 @@ content by its policy.
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from dntm.reader.prose import spaces_before
 from dntm.reader.reading import EntityReading, Neighbour, Reading, TokenReading
 from dntm.reader.units import Unit, in_bits
 
@@ -16,6 +17,8 @@ _STYLE = """
 body { font: 1.05rem/1.7 Georgia, serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
 h1, h2, table, .key { font-family: system-ui, sans-serif }
 h1 { font-size: 1.3rem } h2 { font-size: 1rem; margin-bottom: .2rem }
+table { display: block; overflow-x: auto }
+body { overflow-wrap: anywhere }
 .w { border-radius: .2em; padding: .1em .15em }
 .e { font-weight: bold; border-bottom: .15em solid var(--colour) }
 table { border-collapse: collapse; font-size: .85rem; width: 100% }
@@ -39,7 +42,7 @@ def page(reading: Reading) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>",
             f"<h1>{title}</h1>",
-            '<p class="key">The darker a word, the more surprising; entities are underlined.</p>',
+            '<p class="key">Shade: how surprising a word is. Entities are underlined.</p>',
             *(f"<p>{_sentence(s.tokens, reading.unit)}</p>" for s in reading.sentences),
             *(_entity(reading, entity) for entity in reading.entities),
             _totals(reading),
@@ -50,7 +53,9 @@ def page(reading: Reading) -> str:
 
 
 def _sentence(tokens: Sequence[TokenReading], unit: Unit) -> str:
-    return " ".join(_token(token, unit) for token in tokens if not token.end)
+    words = [token for token in tokens if not token.end]
+    spaces = spaces_before(token.word for token in words)
+    return "".join(s + _token(token, unit) for s, token in zip(spaces, words, strict=True))
 
 
 def _token(token: TokenReading, unit: Unit) -> str:

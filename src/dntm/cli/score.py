@@ -39,7 +39,8 @@ class Command:
     documents: Documents = "file"
     """Plain text: a document a file, or one between every two empty lines."""
     on_error: Literal["stop", "skip"] = "stop"
-    """A malformed document ends the scoring, or is left out and named."""
+    """A file that cannot be read or a malformed document ends the scoring, or is left out and
+    named."""
     options: Shared = field(default_factory=ReaderOptions)
     """Which model reads, and what it takes for an entity."""
 
@@ -51,18 +52,26 @@ class Command:
         reader = self.options.reader()
         bar: tqdm[Any] = tqdm(desc="scoring", unit=" documents", disable=None, mininterval=0.5)
         with bar, self._target() as target:
-            texts = self._texts(reader, skipped)
+            problems: list[Exception] = []
+            texts = _until_a_problem(self._texts(reader, skipped), problems)
             readings = reader.read_all(texts, unit=self.unit, meanings=False)
             for line in self._lines(_counted(readings, bar)):
                 print(line, file=target)
+            for error in problems:
+                raise error
         for problem in skipped:
             print(f"left out: {problem}", file=sys.stderr)
 
     def _texts(self, reader: "Reader", skipped: list[str]) -> Iterator["PreparedText"]:
         noted = skipped if self.on_error == "skip" else None
         for source in self.sources:
-            for text in self.options.texts(source, self.documents, noted):
-                yield reader.prepare(*text)
+            try:
+                for text in self.options.texts(source, self.documents, noted):
+                    yield reader.prepare(*text)
+            except (ValueError, OSError) as error:
+                if noted is None:
+                    raise
+                noted.append(str(error))
 
     def _target(self) -> AbstractContextManager[TextIO]:
         return nullcontext(sys.stdout) if self.output is None else new_file(self.output)
@@ -74,6 +83,16 @@ class Command:
         for reading in readings:
             for row in reading.rows():
                 yield json.dumps(dict(zip(COLUMNS, row, strict=True)), ensure_ascii=False)
+
+
+def _until_a_problem(
+    texts: Iterator["PreparedText"], problems: list[Exception]
+) -> Iterator["PreparedText"]:
+    """The texts up to one that cannot be read: texts are read several at once, and none is lost."""
+    try:
+        yield from texts
+    except (ValueError, OSError) as error:
+        problems.append(error)
 
 
 def _counted(readings: Iterator[Reading], bar: "tqdm[Any]") -> Iterator[Reading]:

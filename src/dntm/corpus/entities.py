@@ -20,8 +20,12 @@ _NEVER_NAMES = frozenset({"I"})
 _SMALL_IN_HEADLINES = frozenset("a an and as at but by for from in of on or the to with s".split())
 
 
-def find_names(document: Document) -> list[list[Mention]]:
-    """Chains of names that lie outside the document's own mentions."""
+def find_names(document: Document, ordinary: Vocabulary | None = None) -> list[list[Mention]]:
+    """Chains of names that lie outside the document's own mentions.
+
+    Where a vocabulary of `ordinary` words is given, a name may also stand nowhere but at the
+    beginning of sentences, as long as it is none of them in small letters.
+    """
     taken = {
         (mention.sentence, word)
         for chain in document.chains
@@ -35,6 +39,11 @@ def find_names(document: Document) -> list[list[Mention]]:
         words = document.sentences[s]
         lower.update(word for word in words if word[0].islower())
         inside.update(word for word in words[_start(words) + 1 :] if _is_capitalised(word))
+
+    def is_no(word: str) -> bool:
+        """Whether a word is known to be none of the ordinary ones."""
+        return ordinary is not None and word.lower() not in ordinary
+
     chains: dict[tuple[str, ...], list[Mention]] = {}
     for s in readable:
         words = document.sentences[s]
@@ -42,7 +51,7 @@ def find_names(document: Document) -> list[list[Mention]]:
         named = [
             _is_capitalised(word)
             and (s, w) not in taken
-            and (w != start or (word in inside and word.lower() not in lower))
+            and (w != start or ((word in inside or is_no(word)) and word.lower() not in lower))
             for w, word in enumerate(words)
         ]
         for is_name, run in groupby(range(len(words)), named.__getitem__):

@@ -105,20 +105,21 @@ def _tokens(
 ) -> Iterator[TokenReading]:
     """Every predicted token of a sentence; `seen` counts the entities and is carried on."""
     follows = False
-    shown = [*((word.token, word.shown) for word in words), (END, END)]
-    for place, (token, word) in enumerate(shown):
+    for place, read in enumerate([*words, Word(END, (END,))]):
+        token = read.token
         entity = token if isinstance(token, int) else 0
         group: Group = "following" if follows else "other"
         if entity:
             seen[entity] = seen.get(entity, 0) + 1
             group = "new" if seen[entity] == 1 else "reappearing"
         yield TokenReading(
-            word=word,
+            word=read.shown,
             entity=entity,
             occurrence=seen[entity] if entity else 0,
             group=group,
             surprisal=float(-step.dynamic[place]) / NATS[unit],
             static_surprisal=float(-step.static[place]) / NATS[unit],
+            unknown=read.unknown,
             end=place == len(words),
         )
         follows = bool(entity)

@@ -30,6 +30,8 @@ class Word:
 
     token: Token
     words: Sequence[str]
+    unknown: bool = False
+    """Whether the model has no row for it, and takes it for any unknown word."""
 
     @property
     def shown(self) -> str:

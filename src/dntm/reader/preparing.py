@@ -42,6 +42,8 @@ def prepare(
                 f"the text {text.name!r} is prepared already, expected no entities, not {kinds!r}"
             )
         return text
+    if not isinstance(text, (str, Document, AnonymizedDocument)):
+        raise TypeError(f"expected a text or a document, not {type(text).__name__} {text!r:.40}")
     chosen = _chosen(text, kinds)
     if isinstance(text, AnonymizedDocument):
         anonymized = text
@@ -50,7 +52,7 @@ def prepare(
     else:
         document = text if isinstance(text, Document) else _parsed(text, inline="inline" in chosen)
         check(document)
-        chains = _apart(_chains(document, chosen, resolver), document.sentences, border)
+        chains = _apart(_chains(document, chosen, resolver, lexicon), document.sentences, border)
         config = AnonymizeConfig(keep_single="inline" in chosen)
         anonymized = anonymize(replace(document, chains=chains), config)
     sentences = _words(anonymized, lexicon)
@@ -95,7 +97,7 @@ def _parsed(text: str, *, inline: bool) -> Document:
 
 
 def _chains(
-    document: Document, kinds: Sequence[Kind], resolver: Resolver | None
+    document: Document, kinds: Sequence[Kind], resolver: Resolver | None, lexicon: Lexicon
 ) -> list[Sequence[Mention]]:
     keeps = {"chains", "inline"}.intersection(kinds)
     chains: list[Sequence[Mention]] = list(document.chains) if keeps else []
@@ -104,7 +106,7 @@ def _chains(
             raise ValueError("entities 'resolver' need a coreference model: none was given")
         chains += resolve(replace(document, chains=()), resolver).chains
     if "names" in kinds:
-        names = find_names(replace(document, chains=chains))
+        names = find_names(replace(document, chains=chains), lexicon.vocabulary)
         chains += [mentions for mentions in names if len(mentions) > 1]
     return chains
 
@@ -142,20 +144,34 @@ def _words(document: AnonymizedDocument, lexicon: Lexicon) -> Words:
 
 
 def _plain(word: str, lexicon: Lexicon) -> Word:
-    return Word(lexicon.spelled(word), (word,))
+    return Word(lexicon.spelled(word), (word,), unknown=word not in lexicon)
 
 
 def _with_unknown(sentences: Words, lexicon: Lexicon) -> Words:
     document = AnonymizedDocument(
         name="",
-        sentences=[[word.token for word in sentence] for sentence in sentences],
+        sentences=_without_first_capitals(sentences),
         surfaces=[word.words for word in mentions_in(sentences)],
     )
     found = with_unknown_words(document, lexicon.vocabulary)
     return [
-        [Word(token, word.words) for token, word in zip(tokens, sentence, strict=True)]
+        [
+            Word(token, word.words) if isinstance(token, int) else word
+            for token, word in zip(tokens, sentence, strict=True)
+        ]
         for tokens, sentence in zip(found.sentences, sentences, strict=True)
     ]
+
+
+def _without_first_capitals(sentences: Words) -> list[list[Token]]:
+    """The tokens; what a sentence begins with is small where the text writes it so elsewhere."""
+    tokens = [[word.token for word in sentence] for sentence in sentences]
+    small = {token for sentence in tokens for token in sentence if isinstance(token, str)}
+    for sentence in tokens:
+        start = next((w for w, token in enumerate(sentence) if str(token)[0].isalnum()), None)
+        if start is not None and isinstance(word := sentence[start], str) and word.lower() in small:
+            sentence[start] = word.lower()
+    return tokens
 
 
 def _within(sentences: Words, lexicon: Lexicon) -> tuple[Words, tuple[str, ...]]:

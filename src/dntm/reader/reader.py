@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
-from dntm.corpus.document import Token
+from dntm.corpus.document import AnonymizedDocument, Document, Token
 from dntm.corpus.resolver import Resolver
 from dntm.corpus.vocabulary import BOS
 from dntm.reader.answers import Continuation, Filling, Predictions, Swap
@@ -80,6 +80,8 @@ class Reader(TextScores):
     ) -> Iterator[Reading]:
         """Read many texts, several at once; without `meanings`, only their tokens."""
         check_unit(unit)
+        if isinstance(texts, (str, bytes, Document, AnonymizedDocument, PreparedText)):
+            raise TypeError(f"expected several texts, not one {type(texts).__name__}: use read()")
         prepared = (self.prepare(text, entities) for text in texts)
         return read_texts(self._engine, prepared, unit, self._meanings if meanings else None)
 

@@ -22,10 +22,10 @@ GROUPS: tuple[Group, ...] = ("new", "reappearing", "following", "other")
 END = "<eos>"
 """What stands for the end of a sentence."""
 COLUMNS = (
-    *("document", "sentence", "position", "word", "entity", "group"),
+    *("document", "sentence", "position", "word", "entity", "group", "unknown"),
     *("surprisal", "static_surprisal"),
 )
-"""A table of tokens, a row each: sentences and positions from 1."""
+"""A table of tokens, a row each: sentences and positions from 1, unknown 0 or 1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,6 +43,8 @@ class TokenReading:
     surprisal: float
     static_surprisal: float
     """The same under the static model."""
+    unknown: bool = False
+    """Whether the model has no row for the word: then its surprisal is that of any unknown word."""
     end: bool = False
     """Whether this is the end of the sentence, which is predicted too."""
 
@@ -186,5 +188,6 @@ def token_rows(
     for position, token in enumerate(tokens, start=1):
         yield (
             *(document, sentence, position, token.word, token.entity, token.group),
+            int(token.unknown),
             *(token.surprisal, token.static_surprisal),
         )
