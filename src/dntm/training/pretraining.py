@@ -18,11 +18,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from dntm.corpus.build_store import build_store
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.source import files_below
-from dntm.corpus.token_store import TokenStore, build_store
+from dntm.corpus.token_store import TokenStore
 from dntm.evaluation.completion import recover
-from dntm.model.pretrained_encoder import PretrainedEncoder
+from dntm.model.pretrained_encoder import PretrainedEncoder, log_share
 from dntm.model.sentence_completion import SentenceCompletion
 from dntm.training.pretraining_config import PretrainConfig
 from dntm.training.processes import Processes, processes
@@ -94,7 +95,7 @@ def _hand_in(
     with averaged(state):
         encoder = {n: p.detach().clone() for n, p in model.encoder.named_parameters()}
         x = model.x.detach().clone()
-    share = Negatives(store.counts, config.training.smoothing).share
+    share = Negatives.smoothed(store.counts, config.training.smoothing).share
     PretrainedEncoder(store.vocabulary, x, encoder, torch.from_numpy(share).float()).save(
         folder.best
     )
@@ -133,7 +134,7 @@ def _train(
     recipe, position = config.training, state.position
     step = group.share_gradients(state.model)
     batches = SentenceBatches(store, recipe.batch, seed=config.seed).numbers(position.updates)
-    negatives = Negatives(store.counts, recipe.smoothing)
+    negatives = Negatives.smoothed(store.counts, recipe.smoothing)
     due = {-(-recipe.iterations * (i + 1) // recipe.validations) for i in range(recipe.validations)}
     saved = time.monotonic()
     while position.updates < recipe.iterations:
@@ -152,8 +153,10 @@ def _train(
         position.tokens += batch.words
         position.nats += total
         yield PretrainProgress(iteration=position.updates, words=batch.words, loss=total)
+        found = None
         if position.updates in due and group.is_first:
             found = _validate(state, run.folder, store, negatives)
+        if found:
             yield PretrainProgress(iteration=position.updates, validation=found)
         if group.is_first and (stops or time.monotonic() - saved > CHECKPOINT_SECONDS):
             run.folder.save(state)
@@ -169,14 +172,15 @@ def _validate(
     folder: RunFolder,
     store: TokenStore,
     negatives: Negatives,
-) -> dict[str, Any]:
-    """Score sentences held out, and note it."""
+) -> dict[str, Any] | None:
+    """Score sentences held out, and note it; None where no word is held out."""
     position = state.position
     position.validations += 1
-    bias = torch.from_numpy(np.log(negatives.share + 1e-12)).to(torch.float32)
+    bias = log_share(torch.from_numpy(negatives.share)).float()
     sentences = store.sample_held_out(VALIDATION_SENTENCES)
     with averaged(state):
-        found = asdict(recover(sentences, state.model.contexts, state.model.x, bias))
+        recovery = recover(sentences, state.model.contexts, state.model.x, bias)
+    found = asdict(recovery) if recovery.words else None
     folder.append(
         {
             "validation": position.validations,

@@ -87,14 +87,19 @@ class SentenceBatches:
 
 
 class Negatives:
-    """Words drawn in proportion to their smoothed counts; never <bos> or <eos>."""
+    """Words drawn at random, each as likely as its share says."""
 
-    def __init__(self, counts: NDArray[np.int64], smoothing: float) -> None:
+    def __init__(self, share: NDArray[np.float64]) -> None:
+        self.share = share
+        self._until = np.cumsum(share)
+
+    @classmethod
+    def smoothed(cls, counts: NDArray[np.int64], smoothing: float) -> "Negatives":
+        """In proportion to counts raised to a power; never <bos> or <eos>."""
         weights = counts.astype(np.float64) ** smoothing
         weights[[BOS, EOS]] = 0
         weights[counts == 0] = 0
-        self.share = weights / weights.sum()
-        self._until = np.cumsum(self.share)
+        return cls(weights / weights.sum())
 
     def draw(self, words: int, negatives: int, random: np.random.Generator) -> NDArray[np.int64]:
         """So many for each of so many words."""
