@@ -90,8 +90,8 @@ def against_baseline(results: StudyResults) -> Table:
         key="against-baseline",
         title="Each model against the baseline",
         caption="Change of the perplexity, seeds averaged, and the 95 % interval of a paired "
-        "bootstrap over the documents of the test split. An interval without zero says that the "
-        "change is not due to the choice of documents.",
+        "bootstrap over the whole documents of the test split (parts of one are drawn together). "
+        "An interval without zero says that the change is not due to the choice of documents.",
         header=("Model", "Merging", *GROUP_TITLES.values()),
         words=2,
         rows=tuple(rows),

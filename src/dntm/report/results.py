@@ -5,7 +5,7 @@ and as curves. What is not finished is missing, and named.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,13 @@ from dntm.evaluation.cloze_summary import ClozeSummary, summarize_cloze
 from dntm.evaluation.columns import Floats
 from dntm.evaluation.curves import Curve, by_antecedents, by_occurrence, by_position
 from dntm.evaluation.records import Records
-from dntm.evaluation.uncertainty import DocumentSums, cloze_sums, group_sums
+from dntm.evaluation.uncertainty import (
+    DocumentSums,
+    cloze_sums,
+    document_names,
+    group_sums,
+    whole_documents,
+)
 from dntm.experiments.models import MODELS, PaperModel
 from dntm.experiments.study import RESULTS, Cell, StudyConfig, StudyFolder, cells
 
@@ -33,6 +39,7 @@ class Run:
 
     cell: Cell
     groups: dict[str, DocumentSums]
+    """By whole document, whatever parts it was cut into."""
     curves: dict[str, Curve]
     cloze: DocumentSums
     cloze_summary: ClozeSummary
@@ -100,21 +107,25 @@ def read_results(folder: StudyFolder) -> StudyResults:
     config = StudyConfig.from_yaml(folder.settings)
     planned = cells(config)
     finished = [cell for cell in planned if folder.finished(cell)]
+    dataset = Dataset.open(folder.dataset).information if folder.dataset.exists() else {}
+    document = document_names(dataset) if dataset else str
     models = {}
     for name in (name for name in MODELS if name in config.models):
         mine = sorted((c for c in finished if c.model.name == name), key=lambda cell: cell.seed)
         if mine:
-            models[name] = ModelResults(MODELS[name], tuple(_read(folder.run(c), c) for c in mine))
+            models[name] = ModelResults(
+                MODELS[name], tuple(_read(folder.run(c), c, document) for c in mine)
+            )
     return StudyResults(
         config=config,
-        dataset=Dataset.open(folder.dataset).information if folder.dataset.exists() else {},
+        dataset=dataset,
         models=models,
         planned=tuple(planned),
         missing=tuple(cell for cell in planned if cell not in finished),
     )
 
 
-def _read(run: Path, cell: Cell) -> Run:
+def _read(run: Path, cell: Cell, document: Callable[[str], str]) -> Run:
     results, records_name, cloze_name = RESULTS
     records = Records.read(run / records_name)
     cloze = ClozeRecords.read(run / cloze_name)
@@ -125,9 +136,9 @@ def _read(run: Path, cell: Cell) -> Run:
     machine = run / "machine.json"
     return Run(
         cell=cell,
-        groups={group: group_sums([records], group) for group in GROUPS},
+        groups={g: whole_documents(group_sums([records], g), document) for g in GROUPS},
         curves={name: curve(records) for name, curve in CURVES.items()},
-        cloze=cloze_sums([cloze]),
+        cloze=whole_documents(cloze_sums([cloze]), document),
         cloze_summary=summarize_cloze(cloze),
         parameters=parameters["total"],
         finetuned=parameters["finetuned" if frozen else "total"],
@@ -147,8 +158,10 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _stacked(sums: Sequence[DocumentSums]) -> DocumentSums:
     first = sums[0]
-    if any(s.documents != first.documents for s in sums):
-        raise ValueError("the runs of a model have read different documents: not one study")
+    if any(
+        s.documents != first.documents or not np.array_equal(s.counts, first.counts) for s in sums
+    ):
+        raise ValueError("the runs of a model have read different texts: not one study")
     return DocumentSums(
         first.documents, np.concatenate([s.sums for s in sums]), first.counts, first.perplexity
     )
