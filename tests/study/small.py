@@ -16,6 +16,8 @@ seeds: [1, 2]
 build: {max_entities: 4, vocabulary_size: 100}
 model: {embedding_dim: 12, hidden_dim: 12, encoder_dim: 12, context_dim: 12}
 training: {epochs: 1, batch: 8, learning_rate: 0.02}
+pretraining: {iterations: 600, batch: 16}
+store: {min_count: 1, held_out: 0.05}
 """
 
 
@@ -32,6 +34,8 @@ def write_corpus(folder: Path) -> Path:
         lines.append(json.dumps(document))
     (folder / "stories.jsonl").write_text("\n".join(lines) + "\n")
     (folder / "settings.yaml").write_text(SETTINGS)
+    acts = [f"The {who} {act} .\n" for who, act in ACTS.items()]
+    (folder / "text.txt").write_text("".join(rng.choice(acts) for _ in range(2000)))
     return folder / "stories.jsonl"
 
 

@@ -18,6 +18,7 @@ from dntm.evaluation.cloze import ClozeRecords
 from dntm.evaluation.cloze_summary import ClozeSummary, summarize_cloze
 from dntm.evaluation.columns import Floats
 from dntm.evaluation.curves import Curve, by_antecedents, by_occurrence, by_position
+from dntm.evaluation.groups import PAPER_GROUPS
 from dntm.evaluation.records import Records
 from dntm.evaluation.uncertainty import (
     DocumentSums,
@@ -29,7 +30,6 @@ from dntm.evaluation.uncertainty import (
 from dntm.experiments.models import MODELS, PaperModel
 from dntm.experiments.study import RESULTS, Cell, StudyConfig, StudyFolder, cells
 
-GROUPS = ("all", "reappearing", "following", "non_entities")
 CURVES = {"position": by_position, "occurrence": by_occurrence, "antecedents": by_antecedents}
 
 
@@ -84,12 +84,25 @@ class ModelResults:
 
 
 @dataclass(frozen=True)
+class PretrainingRun:
+    """The pretraining that the models begin with, as far as its files are there."""
+
+    settings: dict[str, Any]
+    """Its config.yaml."""
+    text: dict[str, Any]
+    """The text.json of what it read."""
+    sittings: list[dict[str, Any]]
+    """Its machine.json."""
+
+
+@dataclass(frozen=True)
 class StudyResults:
     """All that a report is made of."""
 
     config: StudyConfig
     dataset: dict[str, Any]
     """Its dataset.json; empty before it is built."""
+    pretraining: PretrainingRun
     models: dict[str, ModelResults]
     """By name, in the order of the tables; models without a finished run are absent."""
     planned: tuple[Cell, ...]
@@ -119,6 +132,7 @@ def read_results(folder: StudyFolder) -> StudyResults:
     return StudyResults(
         config=config,
         dataset=dataset,
+        pretraining=_read_pretraining(folder.begins_with(config)),
         models=models,
         planned=tuple(planned),
         missing=tuple(cell for cell in planned if cell not in finished),
@@ -133,10 +147,9 @@ def _read(run: Path, cell: Cell, document: Callable[[str], str]) -> Run:
     settings = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     frozen = settings["pretrained"] is not None and settings["training"]["freeze_encoder"]
-    machine = run / "machine.json"
     return Run(
         cell=cell,
-        groups={g: whole_documents(group_sums([records], g), document) for g in GROUPS},
+        groups={g: whole_documents(group_sums([records], g), document) for g in PAPER_GROUPS},
         curves={name: curve(records) for name, curve in CURVES.items()},
         cloze=whole_documents(cloze_sums([cloze]), document),
         cloze_summary=summarize_cloze(cloze),
@@ -144,8 +157,25 @@ def _read(run: Path, cell: Cell, document: Callable[[str], str]) -> Run:
         finetuned=parameters["finetuned" if frozen else "total"],
         settings=settings,
         validations=[json.loads(line) for line in lines],
-        sittings=_json(machine)["sittings"] if machine.exists() else [],
+        sittings=_sittings(run),
     )
+
+
+def _read_pretraining(run: Path | None) -> PretrainingRun:
+    if run is None:
+        return PretrainingRun({}, {}, [])
+    settings, text = run / "config.yaml", run / "text" / "text.json"
+    return PretrainingRun(
+        yaml.safe_load(settings.read_text(encoding="utf-8")) if settings.exists() else {},
+        _json(text) if text.exists() else {},
+        _sittings(run),
+    )
+
+
+def _sittings(run: Path) -> list[dict[str, Any]]:
+    machine = run / "machine.json"
+    found: list[dict[str, Any]] = _json(machine)["sittings"] if machine.exists() else []
+    return found
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -6,6 +6,9 @@ scored; the weights at the end are what `dntm train --pretrained` takes over.
 
 `pretrain_run` is a generator like `train_run`, and like it ends with the same bits however often
 it was interrupted. The text is made ready once, in the run folder.
+
+Departure: the paper tells the optimiser of the language model only; Adam and the cut of the
+gradient's norm are the same here.
 """
 
 import time
@@ -25,10 +28,15 @@ from dntm.corpus.token_store import TokenStore
 from dntm.evaluation.completion import recover
 from dntm.model.pretrained_encoder import PretrainedEncoder, log_share
 from dntm.model.sentence_completion import SentenceCompletion
-from dntm.training.pretraining_config import PretrainConfig
+from dntm.training.pretraining_config import PretrainConfig, PretrainRecipe
 from dntm.training.processes import Processes, processes
 from dntm.training.run_folder import RunFolder
-from dntm.training.sentence_batches import Negatives, SentenceBatches, sentence_batch
+from dntm.training.sentence_batches import (
+    Negatives,
+    SentenceBatch,
+    SentenceBatches,
+    sentence_batch,
+)
 from dntm.training.signals import CHECKPOINT_SECONDS, Interrupted, stop_signals
 from dntm.training.state import TrainingState, average, averaged, set_learning_rate
 
@@ -141,15 +149,8 @@ def _train(
         random = np.random.default_rng([config.seed, position.updates, recipe.negatives])
         batch = sentence_batch(store, next(batches), negatives, recipe.negatives, random)
         set_learning_rate(state.optimizer, recipe, position.updates / recipe.iterations)
-        mine = batch.share(group.rank, group.count)
-        loss = step(mine.sentences, mine.negatives)
-        state.optimizer.zero_grad()
-        (loss * (group.count / batch.words)).backward()
-        nn.utils.clip_grad_norm_(state.model.parameters(), recipe.clip)
-        state.optimizer.step()
-        position.updates += 1
-        average(state, recipe)
-        total, stops = group.totals([loss.item(), len(stopped)])
+        loss = pretrain_batch(state, batch, recipe, step, group)
+        total, stops = group.totals([loss, len(stopped)])
         position.tokens += batch.words
         position.nats += total
         yield PretrainProgress(iteration=position.updates, words=batch.words, loss=total)
@@ -165,6 +166,25 @@ def _train(
             raise Interrupted
     if group.is_first:
         run.folder.save(state)
+
+
+def pretrain_batch(
+    state: TrainingState[SentenceCompletion],
+    batch: SentenceBatch,
+    recipe: PretrainRecipe,
+    step: nn.Module,
+    group: Processes,
+) -> float:
+    """One update; returns the objective summed over this process's words."""
+    mine = batch.share(group.rank, group.count)
+    loss = step(mine.sentences, mine.negatives)
+    state.optimizer.zero_grad()
+    (loss * (group.count / batch.words)).backward()
+    nn.utils.clip_grad_norm_(state.model.parameters(), recipe.clip)
+    state.optimizer.step()
+    state.position.updates += 1
+    average(state, recipe)
+    return float(loss.item())
 
 
 def _validate(
