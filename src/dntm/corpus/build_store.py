@@ -5,6 +5,9 @@ on disk are turned into rows, a piece at a time. Held in memory are the table of
 of every sentence (4 bytes) and the count of every number ever given (8 bytes). Where the table
 grows too large its rarest words are dropped, those of the dataset never: what was read of them
 becomes unknown, and they count from zero if they come back.
+
+Departure: the words of a dataset have a row however rare they are in the text; the paper does not
+say what its words begin with that pretraining did not know.
 """
 
 import json

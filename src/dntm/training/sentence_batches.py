@@ -5,6 +5,9 @@ text is cut into blocks of neighbouring sentences, an epoch goes through the blo
 64 of them make a pool, and the pool is cut by length into batches that come in random order.
 Nothing grows with the text but the order of the blocks; every batch follows from the seed and its
 number, so that a run taken up again needs no more than that.
+
+Departure: the paper says neither how sentences come together nor from which distribution negatives
+are drawn; here from counts to the power of .75, as in word2vec, which it cites.
 """
 
 from collections.abc import Iterator
