@@ -47,6 +47,22 @@ def test_the_card_tells_data_settings_and_perplexities(runs: Path, tmp_path: Pat
     assert f"| {results['splits']['test']['all']['perplexity']:.1f} |" in card
 
 
+def test_the_card_tells_which_weights_a_run_began_with(
+    runs: Path,
+    dataset: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    settings = replace(config(dataset, tmp_path / "again", "both"), start_from=runs / "a")
+    dntm.train(replace(settings, training=dntm.Recipe(epochs=1)))
+
+    for run in (tmp_path / "again", runs / "d"):
+        main(["export", str(run), "--output-dir", f"{tmp_path}/{run.name}-model"])
+
+    began = "Its weights began as those of the run a, where they fit."
+    assert began in (tmp_path / "again-model" / "README.md").read_text()
+    assert "weights began" not in (tmp_path / "d-model" / "README.md").read_text()
+
+
 def test_an_unfinished_run_leaves_nothing(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
