@@ -11,10 +11,10 @@ from dntm.training.run_folder import RunFolder
 
 _LIMITS = (
     "What the model has come to think of a name says what contexts it was seen in, not what is "
-    "true of anybody. It knows the languages and kinds of text it learned from, and no others; "
-    "trained on little text, its continuations make no sense for long, and its surprisals are no "
-    "substitute for those of a large language model. What its texts say of people and groups, it "
-    "repeats."
+    "true of anybody. It knows the languages and kinds of text it learned from, and no others. "
+    "Of a model that has read no more than some million words, continuations make no sense for "
+    "long, and surprisals are no substitute for those of a large language model. What its texts "
+    "say of people and groups, it repeats."
 )
 
 
