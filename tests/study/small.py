@@ -66,7 +66,7 @@ def _children(pid: int) -> list[int]:
 
 
 def results(study: Path) -> dict[str, str]:
-    """All files of the report, without what tells of machines, dates and times."""
+    """All files of the report, without what tells of machines, versions, dates and times."""
     files = {
         str(path.relative_to(study)): path.read_text(encoding="utf-8")
         for path in sorted((study / "report").rglob("*"))
@@ -74,6 +74,11 @@ def results(study: Path) -> dict[str, str]:
     }
     page, text = files["report/report.html"], files["report/report.md"]
     page = re.sub(r'<section id="runs".*?</section>', "", page, flags=re.DOTALL)
-    files["report/report.html"] = page
-    files["report/report.md"] = text[: text.index("## Runs and machines")]
+    files["report/report.html"] = _without_commits(page)
+    files["report/report.md"] = _without_commits(text[: text.index("## Runs and machines")])
     return files
+
+
+def _without_commits(text: str) -> str:
+    """What is said of commits changes while somebody works on the program."""
+    return "".join(line for line in text.splitlines(keepends=True) if " commit" not in line)
