@@ -81,4 +81,4 @@ def results(study: Path) -> dict[str, str]:
 
 def _without_commits(text: str) -> str:
     """What is said of commits changes while somebody works on the program."""
-    return "".join(line for line in text.splitlines(keepends=True) if " commit" not in line)
+    return "\n".join(line for line in text.splitlines() if line and " commit" not in line)
