@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,24 @@ def test_json_is_all_that_is_printed_where_asked(
     assert printed["runs"][str(trained)]["gaps"] == 6
     assert printed["records"] == []
     assert not (trained / "cloze-dev.csv").exists()
+
+
+def test_another_kind_of_gap_or_dataset_never_replaces_the_runs_own_records(
+    trained: Path, tmp_path: Path
+) -> None:
+    run("cloze", trained)
+    run("evaluate", trained)
+    own = {n: (trained / n).read_bytes() for n in ("cloze-test.csv", "records-test.csv")}
+    copy = shutil.copytree(trained.parent / "corpus" / "dataset", tmp_path / "copy")
+
+    run("cloze", trained, "--same-sentence")
+    run("cloze", trained, "--dataset", copy)
+    run("evaluate", trained, "--dataset", copy)
+
+    assert {name: (trained / name).read_bytes() for name in own} == own
+    written = {path.name for path in trained.glob("*.csv")}
+    assert {"cloze-test-same-sentence.csv", "cloze-test-copy.csv"} < written
+    assert "records-test-copy.csv" in written
 
 
 def test_what_cannot_be_done_is_said_and_nothing_written(

@@ -76,6 +76,27 @@ def test_the_card_tells_data_settings_and_perplexities(runs: Path, tmp_path: Pat
     assert f"| {results['splits']['test']['all']['perplexity']:.1f} |" in card
 
 
+def test_the_card_tells_which_weights_a_run_began_with(
+    runs: Path, dataset: Path, tmp_path: Path
+) -> None:
+    sizes = from_pretrained(runs / "d" / "best")[0].config
+    settings = dntm.TrainConfig(
+        dataset=dataset,
+        output_dir=tmp_path / "again",
+        model=sizes,
+        training=dntm.Recipe(epochs=1),
+        start_from=runs / "a",
+    )
+    dntm.train(settings)
+
+    for trained in (tmp_path / "again", runs / "d"):
+        run("export", trained, "--output-dir", tmp_path / f"{trained.name}-model")
+
+    began = "Its weights began as those of the run a, where they fit."
+    assert began in (tmp_path / "again-model" / "README.md").read_text()
+    assert "weights began" not in (tmp_path / "d-model" / "README.md").read_text()
+
+
 def test_what_cannot_be_exported_leaves_nothing(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,8 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dntm.corpus import token_store
-from dntm.corpus.token_store import StoreConfig, TokenStore, build_store
+from dntm.corpus import build_store as building
+from dntm.corpus.build_store import build_store
+from dntm.corpus.token_store import StoreConfig, TokenStore
 
 TEXT = "The dog barked. The cat slept.\nA dog slept.\n\nThe end came late. It came.\n"
 SMALL = StoreConfig(min_count=1, held_out=0.0)
@@ -79,10 +80,37 @@ def test_gzip_files_are_read_and_the_end_of_each_file_is_held_out(tmp_path: Path
     assert len(store.sample_held_out(2)) == 2
 
 
+def test_many_short_files_hold_out_their_share_together(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"{number:02}.txt").write_text("One two.\n" * 15)
+
+    build_store(
+        sorted(tmp_path.glob("*.txt")), tmp_path / "s", StoreConfig(min_count=1, held_out=0.05)
+    )
+
+    store = TokenStore.open(tmp_path / "s")
+    held_out = (store.held_out[:, 1] - store.held_out[:, 0]).tolist()
+    assert held_out[:5] == [0, 1, 1, 1, 0]
+    assert sum(held_out) == 22
+    assert len(store.starts) - 1 == 450
+
+
+def test_a_full_table_keeps_the_words_of_the_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "LARGEST_TABLE", 6)
+    rare = "".join(f"rare{'ly' * i} often .\n" for i in range(30))
+
+    store = store_of(tmp_path, f"a wug .\n{rare}", StoreConfig(min_count=3), words=("wug",))
+
+    assert store.counts[store.vocabulary.row("wug")] == 1
+    assert read_back(store)[0] == "<unk> wug ."
+
+
 def test_a_full_table_drops_its_rarest_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(token_store, "LARGEST_TABLE", 6)
+    monkeypatch.setattr(building, "LARGEST_TABLE", 6)
     rare = [f"rare{'ly' * i}" for i in range(30)]
     text = "often often often often .\n" + "".join(f"{word} often .\n" for word in rare)
 
@@ -95,7 +123,7 @@ def test_a_full_table_drops_its_rarest_words(
 def test_pieces_do_not_change_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "b").mkdir()
     whole = store_of(tmp_path, TEXT, SMALL)
-    monkeypatch.setattr(token_store, "_PIECE", 3)
+    monkeypatch.setattr(building, "_PIECE", 3)
 
     pieces = store_of(tmp_path / "b", TEXT, SMALL)
 

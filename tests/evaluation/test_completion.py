@@ -25,6 +25,15 @@ def test_unknown_words_are_no_targets() -> None:
     assert (found.words, found.reciprocal_rank) == (1, 0.5)
 
 
+def test_special_rows_are_not_ranked_among_the_words() -> None:
+    bias = torch.tensor([9.0, 9.0, 9.0, 1.0, 0.0])
+
+    found = recover([np.array([3])], lambda _: torch.zeros(1, 2), torch.zeros(5, 2), bias)
+
+    assert found.recall[1] == 1.0
+    assert bias[0] == 9.0
+
+
 def test_nothing_to_recover_is_not_a_number() -> None:
     assert np.isnan(Recovery.of(np.zeros(0, dtype=np.int64)).reciprocal_rank)
 

@@ -1,4 +1,4 @@
-"""Standard errors, bootstrap and permutation, with scipy as the oracle where it has one."""
+"""Standard errors and the bootstrap, with scipy as the oracle where it has one."""
 
 import numpy as np
 import pytest
@@ -11,10 +11,11 @@ from dntm.evaluation.records import Records
 from dntm.evaluation.uncertainty import (
     DocumentSums,
     cloze_sums,
+    document_names,
     group_sums,
     mean_and_error,
     paired_bootstrap,
-    paired_permutation,
+    whole_documents,
 )
 
 RNG = np.random.default_rng(11)
@@ -138,31 +139,61 @@ def test_a_higher_level_gives_a_wider_interval() -> None:
     assert wide.difference_interval[1] > narrow.difference_interval[1]
 
 
-@pytest.mark.parametrize("documents", [8, 60])
-def test_the_permutation_test_is_scipys(documents: int) -> None:
-    a, b = sums(documents, 0.0, seed=1), sums(documents, 0.015, seed=2)
-    means = a.sums.mean(0), b.sums.mean(0)
+def test_parts_of_a_document_are_drawn_together() -> None:
+    doubled = AnonymizedDocument(name="a/1", sentences=TEXTS[0].sentences)
+    again = AnonymizedDocument(name="a/2", sentences=TEXTS[0].sentences)
+    other = AnonymizedDocument(name="b/1", sentences=TEXTS[1].sentences)
+    documents = [doubled, again, other]
+    tokens = [sum(len(s) + 1 for s in d.sentences) for d in documents]
+    parts = group_sums([Records.of(documents, [np.full(n, -1.0) for n in tokens])], "all")
 
-    ours = paired_permutation(a, b)
+    whole = whole_documents(parts, document_names({"settings": {"max_sentences": 2}}))
 
-    theirs = stats.permutation_test(
-        means, lambda x, y: y.sum() - x.sum(), permutation_type="samples", n_resamples=9999,
-        vectorized=False, rng=np.random.default_rng(4),
-    )  # fmt: skip
-    assert 0.005 < ours < 0.9
-    assert ours == pytest.approx(theirs.pvalue, abs=1e-9 if documents == 8 else 0.03)
-
-
-def test_equal_models_differ_under_every_swap() -> None:
-    a = sums(40, 0.0, seed=1)
-
-    assert paired_permutation(a, a) == 1.0
+    assert parts.documents == ("a/1", "a/2", "b/1")
+    assert whole.documents == ("a", "b")
+    assert whole.counts.tolist() == [2 * tokens[0], tokens[2]]
+    assert whole.sums.tolist() == [[2 * tokens[0], tokens[2]]]
+    assert paired_bootstrap(whole, whole).documents == 2
 
 
-def test_models_that_always_differ_have_the_smallest_p_value() -> None:
-    a, b = sums(40, 0.0, seed=1), sums(40, 3.0, seed=2)
+def test_the_intervals_of_dependent_parts_are_not_narrow() -> None:
+    """Each document cut into nine parts that differ alike tells no more than the document."""
+    a, b = sums(10, 0.0, seed=1), sums(10, 0.05, seed=2)
+    cut_a, cut_b = (
+        DocumentSums(
+            tuple(f"{name}/{part}" for name in s.documents for part in range(1, 10)),
+            np.repeat(s.sums, 9, axis=1),
+            np.repeat(s.counts, 9),
+            perplexity=True,
+        )
+        for s in (a, b)
+    )
+    name = document_names({"settings": {"max_sentences": 28}})
 
-    assert paired_permutation(a, b, resamples=999) == pytest.approx(1 / 1000)
+    whole = paired_bootstrap(whole_documents(cut_a, name), whole_documents(cut_b, name))
+
+    assert whole.ratio_interval == pytest.approx(paired_bootstrap(a, b).ratio_interval)
+    low, high = paired_bootstrap(cut_a, cut_b).ratio_interval
+    assert high - low < 0.5 * (whole.ratio_interval[1] - whole.ratio_interval[0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "document"),
+    [
+        ({"max_sentences": 28}, "GUM_bio/2", "GUM_bio"),
+        ({"max_sentences": 28}, "GUM_bio", "GUM_bio"),
+        ({"max_sentences": None}, "news/2", "news/2"),
+        ({"max_sentences": 0, "reading": {"format": "jsonlines"}}, "news:2", "news:2"),
+        ({"max_sentences": None, "reading": {"format": "conll2012"}}, "bc/x:1", "bc/x"),
+        ({"max_sentences": 9, "reading": {"format": "conll2012"}}, "bc/x:1/2", "bc/x"),
+        ({"joined": {}}, "ontogum/GUM_bio/2", "ontogum/GUM_bio"),
+        ({"stories": 3}, "storyworld-test-2", "storyworld-test-2"),
+    ],
+)
+def test_the_document_of_a_part_follows_from_how_the_dataset_was_made(
+    settings: dict[str, object], name: str, document: str
+) -> None:
+    assert document_names({"settings": settings})(name) == document
 
 
 def test_what_is_no_pair_is_refused() -> None:
@@ -171,7 +202,7 @@ def test_what_is_no_pair_is_refused() -> None:
     with pytest.raises(ValueError, match="expected a pair"):
         paired_bootstrap(a, fewer)
     with pytest.raises(ValueError, match="expected a pair"):
-        paired_permutation(a, DocumentSums(a.documents, a.sums, a.counts, perplexity=False))
+        paired_bootstrap(a, DocumentSums(a.documents, a.sums, a.counts, perplexity=False))
     with pytest.raises(ValueError, match="runs over different texts"):
         group_sums([run(1), Records.of([], [])], "all")
     with pytest.raises(ValueError, match="no runs given"):

@@ -41,15 +41,19 @@ def study(
     seeds: tuple[int, ...] = (1, 2),
     corpus: str = "",
     planned: tuple[str, ...] = tuple(MODELS),
+    longest: int | None = None,
 ) -> StudyFolder:
-    """A study whose models have these numbers; those without any are planned, but missing."""
+    """A study whose models have these numbers; those without any are planned, but missing.
+
+    Its documents are cut into parts of at most `longest` sentences.
+    """
     folder.mkdir(parents=True)
     config = replace(
         PRESETS["paper"], corpus=corpus or str(folder / "texts.jsonl"), models=planned, seeds=seeds
     )
     made = StudyFolder(folder)
     write_text(made.settings, config.to_yaml())
-    _dataset(folder, made.dataset)
+    _dataset(folder, made.dataset, longest)
     documents = list(Dataset.open(made.dataset).documents("test"))
     for cell in cells(config):
         if cell.model.name not in numbers:
@@ -65,7 +69,7 @@ def study(
     return made
 
 
-def _dataset(folder: Path, target: Path) -> None:
+def _dataset(folder: Path, target: Path, longest: int | None) -> None:
     lines = []
     for number in range(40):
         sentences = [["Ann", "met", "Bo", "at", "noon"], ["Bo", "saw", "Ann", "go", "home"]] * 6
@@ -76,7 +80,7 @@ def _dataset(folder: Path, target: Path) -> None:
         document = {"doc_key": f"d{number}", "sentences": sentences, "clusters": clusters}
         lines.append(json.dumps(document))
     (folder / "texts.jsonl").write_text("\n".join(lines) + "\n")
-    settings = BuildConfig(max_entities=3, vocabulary_size=20)
+    settings = BuildConfig(max_entities=3, vocabulary_size=20, max_sentences=longest)
     reading = ReadConfig(fractions=(0.2, 0.1, 0.7))
     prepare(str(folder / "texts.jsonl"), target, reading, settings)
 

@@ -22,10 +22,7 @@ from dntm.study.cell import train_config
 from dntm.study.claim import claimed, is_claimed
 from dntm.study.plan import agree, resolved
 from dntm.study.sitting import Sitting
-from dntm.study.stages import ensure_dataset, pretrain_command
-from dntm.study.trial import Speed, Work, estimate, measure, work
-from dntm.training.config import merged
-from tests.study.small import write_corpus
+from dntm.study.stages import pretrain_command
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
@@ -139,6 +136,8 @@ def test_with_text_the_encoder_is_pretrained_at_the_models_size(tmp_path: Path) 
 
     assert config.model.context_dim == config.model.embedding_dim == 96
     assert command[command.index("--model.embedding-dim") + 1] == "96"
+    assert command[command.index("--training.iterations") + 1] == "1000"
+    assert command[command.index("--store.min-count") + 1] == "20"
     assert command[command.index("--text") + 1] == str(tmp_path / "news.txt")
     assert "--resume" not in command
     (tmp_path / "study" / "pretraining").mkdir(parents=True)
@@ -146,12 +145,34 @@ def test_with_text_the_encoder_is_pretrained_at_the_models_size(tmp_path: Path) 
     assert pretrain_command(folder, config)[-1] == "--resume"
 
 
+def test_layers_that_pretrained_embeddings_do_not_fit_are_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "news.txt").write_text("a b\n")
+    given = replace(PRESETS["paper"], corpus="sotu", text=(str(tmp_path / "news.txt"),))
+
+    with pytest.raises(ValueError, match="hidden_dim is 64 and"):
+        resolved(replace(given, model=replace(given.model, hidden_dim=64)))
+
+
+@pytest.mark.parametrize(("preset", "min_count"), [("paper", 500), ("small", 20)])
+def test_a_study_from_before_pretraining_had_settings_reads_as_it_was(
+    tmp_path: Path, preset: str, min_count: int
+) -> None:
+    config = replace(PRESETS[preset], corpus="sotu")
+    values = yaml.safe_load(config.to_yaml())
+    iterations = values.pop("pretraining")["iterations"]
+    values.pop("store")
+    old = {**values, "pretraining_iterations": iterations}
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(old))
+
+    found = StudyConfig.from_yaml(tmp_path / "study.yaml")
+
+    assert found == config
+    assert found.store.min_count == min_count
+
+
 HOLD = """
 import sys, time
 from pathlib import Path
-from dntm.model.context_encoder import ContextEncoder
-from dntm.model.pretrained_encoder import PretrainedEncoder
-from dntm.study.cell import train_config
 from dntm.study.claim import claimed
 with claimed(Path(sys.argv[1]), lambda: None):
     print("held", flush=True)
@@ -179,6 +200,18 @@ def test_a_claim_is_exclusive_and_ends_with_its_holder(tmp_path: Path) -> None:
     assert not is_claimed(lock)
 
 
+def test_a_process_started_with_the_claim_holds_it_when_its_parent_is_gone(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    sleep = [sys.executable, "-c", "input()"]
+
+    with claimed(lock, lambda: None) as handle:
+        child = subprocess.Popen(sleep, stdin=subprocess.PIPE, pass_fds=(handle,))
+
+    assert is_claimed(lock)
+    child.communicate(b"\n")
+    assert not is_claimed(lock)
+
+
 def test_every_sitting_of_a_run_is_kept_even_one_that_was_killed(tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
     Sitting.begin(path, threads=1).note(now=True)
@@ -189,33 +222,6 @@ def test_every_sitting_of_a_run_is_kept_even_one_that_was_killed(tmp_path: Path)
     assert (first["threads"], second["threads"]) == (1, 2)
     assert first["machine"]["cores"] == os.cpu_count()
     assert {"began", "ended", "seconds", "peak_memory_gb", "versions", "commit"} <= set(first)
-
-
-def test_the_estimate_adds_up_what_a_run_reads() -> None:
-    speed = Speed(trained=100.0, scored=50.0, gaps=10.0)
-
-    seconds = estimate(speed, Work(trained=1000, scored=100, gaps=30))
-
-    assert seconds == pytest.approx(6 + 10 + 2 + 3)
-
-
-def test_a_trial_times_each_kind_of_model_on_the_studys_own_data(tmp_path: Path) -> None:
-    folder = StudyFolder(tmp_path / "study")
-    write_corpus(tmp_path)
-    (tmp_path / "study").mkdir()
-    settings = yaml.safe_load((tmp_path / "settings.yaml").read_text())
-    config = merged(PRESETS["quick"], settings, "settings.yaml")
-    config = replace(config, corpus=str(tmp_path / "stories.jsonl"))
-    dataset = ensure_dataset(folder, config, lambda _: None)
-
-    speeds = measure(folder, config, ["A", "D"], threads=1)
-
-    needed = work(dataset, config)
-    assert set(speeds) == {"A", "D"}
-    assert all(min(s.trained, s.scored, s.gaps) > 10 for s in speeds.values())
-    counts = dataset.information["counts"]["train"]
-    assert needed.trained == counts["tokens"] + counts["sentences"]
-    assert needed.gaps > 0
 
 
 def test_a_pretraining_that_is_there_gives_the_models_its_sizes(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-from dntm.corpus.token_store import StoreConfig, TokenStore, build_store
+from dntm.corpus.build_store import build_store
+from dntm.corpus.token_store import StoreConfig, TokenStore
 from dntm.evaluation.completion import recover
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
@@ -74,9 +75,9 @@ def test_the_encoder_learns_what_a_bag_of_words_cannot(
 
     pretrained = PretrainedEncoder.load(tmp_path / "run" / "best")
     store = TokenStore.open(tmp_path / "run" / "text")
-    held_out, bias = store.sample_held_out(100), (pretrained.share + 1e-12).log()
+    held_out, bias = store.sample_held_out(100), pretrained.log_share
     encoder = SentenceCompletion.of(pretrained).contexts
-    bag = fit_bag(pretrained.x, store, smoothing=0.75).contexts
+    bag = fit_bag(pretrained.x, store, pretrained.share).contexts
     by_encoder = recover(held_out, encoder, pretrained.x, bias)
     by_bag = recover(held_out, bag, pretrained.x, bias)
     assert by_encoder.recall[1] > 0.75
@@ -106,6 +107,18 @@ def test_a_run_stopped_at_any_update_resumes_to_the_same_bits(
     assert outcome(run) == expected
 
 
+def test_where_nothing_is_held_out_a_validation_has_no_numbers(text: Path, tmp_path: Path) -> None:
+    settings = config(text, tmp_path / "run", iterations=4)
+
+    found = list(pretrain_run(replace(settings, store=StoreConfig(min_count=1, held_out=0.0))))
+
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line, parse_constant=pytest.fail)["held_out"] for line in lines] == [
+        None
+    ] * 4
+    assert all(progress.validation is None for progress in found)
+
+
 def test_an_epoch_reads_every_sentence_once_and_any_batch_can_be_the_first(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("".join(f"{'w ' * (1 + n % 7)}.\n" for n in range(333)))
     build_store([tmp_path / "a.txt"], tmp_path / "s", StoreConfig(min_count=1, held_out=0.1))
@@ -122,7 +135,7 @@ def test_an_epoch_reads_every_sentence_once_and_any_batch_can_be_the_first(tmp_p
 def test_negatives_follow_the_smoothed_counts() -> None:
     counts = np.array([16, 5, 5, 81, 0, 1])
 
-    negatives = Negatives(counts, 0.75)
+    negatives = Negatives.smoothed(counts, 0.75)
     drawn = negatives.draw(20_000, 2, np.random.default_rng(0))
 
     np.testing.assert_allclose(negatives.share, np.array([8, 0, 0, 27, 0, 1]) / 36)
@@ -134,7 +147,7 @@ def test_shares_of_a_batch_make_up_the_whole(text: Path, tmp_path: Path) -> None
     build_store([text], tmp_path / "s", StoreConfig(min_count=1))
     store = TokenStore.open(tmp_path / "s")
     batch = sentence_batch(
-        store, np.arange(7), Negatives(store.counts, 0.75), 3, np.random.default_rng(1)
+        store, np.arange(7), Negatives.smoothed(store.counts, 0.75), 3, np.random.default_rng(1)
     )
     model = SentenceCompletion(len(store.vocabulary), 6, 5, torch.Generator().manual_seed(1))
 

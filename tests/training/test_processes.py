@@ -14,6 +14,7 @@ import torch
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
 from dntm.training.batches import stretches, tokens_of_stretches
+from dntm.training.run_folder import RunFolder
 from tests.training.test_training import dataset  # noqa: F401 (a fixture)
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node"]
@@ -109,6 +110,12 @@ def test_the_tokens_of_a_stretch_are_those_it_predicts() -> None:
     assert counts == [len(piece.layout.targets) for piece in pieces]
 
 
+def goes_beyond(run: Path, before: str) -> bool:
+    path = run / "metrics.jsonl"
+    lines = path.read_text() if path.exists() else ""
+    return len(lines) > len(before) and lines[: len(before)] == before
+
+
 def test_a_killed_process_ends_the_run_and_resume_carries_on(
     dataset: Path,  # noqa: F811
     tmp_path: Path,
@@ -127,15 +134,21 @@ def test_a_killed_process_ends_the_run_and_resume_carries_on(
     os.kill(int(children[-1]), signal.SIGKILL)
 
     told, _ = started.communicate(timeout=120)
+    before = (run / "metrics.jsonl").read_text()
     again = subprocess.Popen(
         command(dataset, run, 2, "--training.epochs=400", "--resume"),
-        stderr=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
         env=environment(),
     )
+    # It goes back to its latest checkpoint, or to the beginning, and beyond where it was killed.
+    while not goes_beyond(run, before) and again.poll() is None:
+        time.sleep(0.2)
+    again.send_signal(signal.SIGTERM)
+    said, _ = again.communicate(timeout=120)
 
     assert started.returncode != 0
-    assert "another process of this run has ended" in told or "SIGKILL" in told
-    time.sleep(15)
-    assert again.poll() is None
-    again.send_signal(signal.SIGTERM)
-    assert again.wait(timeout=60) != 0
+    assert "another process of this run has ended" in told
+    assert goes_beyond(run, before), said
+    assert RunFolder(run).latest() is not None

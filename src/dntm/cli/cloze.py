@@ -7,7 +7,7 @@ from pathlib import Path
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import dataset_of, documents_of, model_of
+from dntm.cli.runs import dataset_of, documents_of, model_of, result_file
 from dntm.cli.tables import print_cloze
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.splits import Split
@@ -29,7 +29,8 @@ class Command:
     """Let entities take part that the sentence of the gap itself brings in, as gaps and as
     candidates; the paper's candidates come before the sentence."""
     records: bool = True
-    """Write one CSV record per gap to RUN/cloze-SPLIT.csv."""
+    """Write one CSV record per gap to RUN/cloze-SPLIT.csv; -same-sentence and the name of another
+    --dataset than the run's own come behind SPLIT."""
     json: bool = False
     """Print JSON instead of the table."""
 
@@ -39,18 +40,21 @@ class Command:
             raise ValueError("no run given, expected at least one run folder")
         table, written = {}, []
         for run in self.runs:
-            records = self._fill(run, dataset_of(run, self.dataset))
+            dataset = dataset_of(run, self.dataset)
+            records = self._fill(run, dataset)
             table[str(run)] = summarize_cloze(records)
             if self.records:
-                records.write(run / f"cloze-{self.split}.csv")
-                written.append(str(run / f"cloze-{self.split}.csv"))
+                kind = "-same-sentence" if self.same_sentence else ""
+                path = result_file(run, dataset, f"cloze-{self.split}{kind}")
+                records.write(path)
+                written.append(str(path))
         if self.json:
             models = {name: summary.as_plain() for name, summary in table.items()}
             print(json.dumps({"split": self.split, "runs": models, "records": written}, indent=2))
             return
         print_cloze(f"cloze test on {self.split}", table)
-        for path in written:
-            print(f"records: {path}")
+        for line in written:
+            print(f"records: {line}")
 
     def _fill(self, run: Path, dataset: Dataset) -> ClozeRecords:
         documents = documents_of(dataset, self.split)

@@ -6,7 +6,7 @@ from pathlib import Path
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import dataset_of, documents_of, model_of
+from dntm.cli.runs import dataset_of, documents_of, model_of, result_file
 from dntm.cli.tables import print_groups
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.splits import Split
@@ -26,7 +26,8 @@ class Command:
     dataset: Path | None = None
     """The dataset folder; the one the run was trained on where not given."""
     records: bool = True
-    """Write one CSV record per predicted token to RUN/records-SPLIT.csv."""
+    """Write one CSV record per predicted token to RUN/records-SPLIT.csv; with another --dataset
+    than the run's own to RUN/records-SPLIT-DATASET.csv."""
 
     def run(self) -> None:
         """Print the table and write the records."""
@@ -40,8 +41,9 @@ class Command:
             if ideal := ideal_records(dataset, self.split):
                 ideal_row["ideal reader"] = as_plain(score_groups(ideal))
             if self.records:
-                records.write(run / f"records-{self.split}.csv")
-                written.append(run / f"records-{self.split}.csv")
+                path = result_file(run, dataset, f"records-{self.split}")
+                records.write(path)
+                written.append(path)
         print_groups(f"perplexity on {self.split}", table | ideal_row)
         for path in written:
             print(f"records: {path}")

@@ -1,8 +1,8 @@
 """`dntm evaluate-encoder`: how well a pretrained encoder recovers hidden words."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,9 @@ import numpy as np
 import tyro
 from tqdm import tqdm
 
+from dntm.corpus.build_store import read_sentences
 from dntm.corpus.source import files_below
-from dntm.corpus.text import Documents, blocks, parse
+from dntm.corpus.text import Documents
 from dntm.files import write_text
 
 if TYPE_CHECKING:
@@ -66,10 +67,10 @@ class Command:
             sentences = store.sample_held_out(self.sentences)
         if not sentences:
             raise ValueError("no sentence to evaluate on: pass --text")
-        model, bias = SentenceCompletion.of(pretrained), (pretrained.share + 1e-12).log()
+        model, bias = SentenceCompletion.of(pretrained), pretrained.log_share
         ways: dict[str, Contexts] = {"encoder": model.contexts}
         if self.bag and store is not None:
-            ways["bag of context"] = fit_bag(pretrained.x, store, smoothing=0.75).contexts
+            ways["bag of context"] = fit_bag(pretrained.x, store, pretrained.share).contexts
         zero = torch.zeros_like(pretrained.x[:1])
         ways["unigram"] = lambda batch: zero.expand(sum(map(len, batch)), -1)
         found = {
@@ -83,19 +84,16 @@ class Command:
             print(f"numbers: {self.json}")
 
     def _read(self, vocabulary: "Vocabulary") -> "list[Sentence]":
-        found = [s for s in self._sentences() if len(s) <= self.longest]
+        files = (file for source in self.text for file in files_below(source))
+        read = chain.from_iterable(read_sentences(path, self.documents) for path in files)
+        found = [words for words in read if len(words) <= self.longest]
         step = max(1, -(-len(found) // self.sentences))
         return [np.array([vocabulary.row(w) for w in words]) for words in found[::step]]
-
-    def _sentences(self) -> Iterator[list[str]]:
-        for path in (file for source in self.text for file in files_below(source)):
-            for block in blocks(path, self.documents):
-                yield from map(list, parse(block, self.documents).sentences)
 
 
 def _print_table(found: "dict[str, Recovery]") -> None:
     words = next(iter(found.values())).words
-    print(f"{words:,} hidden words; share recovered among the first 1, 10, 100 of all rows")
+    print(f"{words:,} hidden words; share recovered among the first 1, 10, 100 of all words")
     print(f"{'':<16}{'recall at 1':>12}{'at 10':>9}{'at 100':>9}{'mean reciprocal rank':>23}")
     for name, recovery in found.items():
         one, ten, hundred = recovery.recall.values()

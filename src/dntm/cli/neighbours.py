@@ -39,7 +39,7 @@ class Command:
 
         pretrained = PretrainedEncoder.load(best_of(self.run_folder))
         model, labels = SentenceCompletion.of(pretrained), pretrained.vocabulary.labels()
-        bias = (pretrained.share + 1e-12).log()
+        bias = pretrained.log_share
         if self.by == "fit":
             bias = bias.zero_().masked_fill(pretrained.share == 0, -1e9)
         for sentence, (words, gap) in zip(self.sentences, gaps, strict=True):

@@ -16,6 +16,8 @@ from tqdm import tqdm
 
 from dntm.cli.settings import recipe_and_file, shows
 from dntm.experiments.recipes import PRETRAINING
+from dntm.study.jobs import end_with_the_study
+from dntm.study.sitting import Sitting
 from dntm.training.pretraining_config import PretrainConfig
 
 if TYPE_CHECKING:
@@ -47,19 +49,33 @@ class Command(PretrainConfig):
 
     def run(self) -> None:
         """Pretrain with a progress bar and print how well hidden words are recovered."""
+        end_with_the_study()
+        import torch
+
         from dntm.training.pretraining import pretrain_run
         from dntm.training.signals import Interrupted
 
         names = [field.name for field in dataclasses.fields(PretrainConfig)]
         config = PretrainConfig(**{name: getattr(self, name) for name in names})
+        sitting = Sitting.begin(config.output_dir / "machine.json", torch.get_num_threads())
         with tqdm(unit=" words", desc="reading", disable=not shows()) as read:
             run = pretrain_run(config, resume=self.resume, reading=read.update)
             try:
-                _show(run, config.training.iterations, read)
+                _show(_noted(run, sitting), config.training.iterations, read)
             except Interrupted:
                 sys.exit(f"dntm: interrupted; {config.output_dir} goes on with --resume")
         if shows():
             print(f"run: {config.output_dir}")
+
+
+def _noted(run: "Iterator[PretrainProgress]", sitting: Sitting) -> "Iterator[PretrainProgress]":
+    """The run, its time and memory noted as it goes on."""
+    for progress in run:
+        if shows():
+            sitting.note()
+        yield progress
+    if shows():
+        sitting.note(now=True)
 
 
 def _show(run: "Iterator[PretrainProgress]", iterations: int, read: "tqdm[Any]") -> None:
@@ -71,6 +87,7 @@ def _show(run: "Iterator[PretrainProgress]", iterations: int, read: "tqdm[Any]")
                 start = time.monotonic()
                 read.close()
                 bar.reset(total=iterations)
+                bar.n = bar.initial = progress.iteration - 1
             bar.update(progress.iteration - bar.n)
             if found := progress.validation:
                 recall, mrr = found["recall"], found["reciprocal_rank"]

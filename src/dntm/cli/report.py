@@ -30,7 +30,6 @@ class Command:
 
 def make_report(folder: StudyFolder, target: Path | None = None) -> None:
     """Write a report, print its main tables and what it says of the paper's claims."""
-    from dntm.report.document import Items
     from dntm.report.tabular import as_text
     from dntm.report.write import write_report
 
@@ -39,10 +38,8 @@ def make_report(folder: StudyFolder, target: Path | None = None) -> None:
         if table.key in SHOWN:
             print(f"\n{as_text(table)}")
     print()
-    claims = report.sections[0].blocks[-1]
-    assert isinstance(claims, Items)
-    for heading, finding in (item for item in claims.items if not isinstance(item, str)):
-        print(f"{heading} {finding}")
-    if len(report.lead) > 2:
-        print(f"\n{report.lead[-1]}")
+    for claim in report.claims:
+        print(f"{claim.statement}. {claim.judged} {claim.finding}")
+    for note in report.notes:
+        print(f"\n{note}")
     print(f"\nreport: {(target or folder.report) / 'report.html'}")

@@ -4,26 +4,22 @@ import dataclasses
 import os
 import shlex
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 from tqdm import tqdm
 
+from dntm.cli.forecast import Estimates, forecast, try_models, try_pretraining
 from dntm.cli.settings import read_yaml
 from dntm.experiments.presets import PRESETS
-from dntm.experiments.study import Cell, StudyConfig, StudyFolder, chosen
+from dntm.experiments.study import Cell, StudyConfig, StudyFolder, chosen, up_to_date
 from dntm.study.jobs import cell_command, run_jobs, share_done
 from dntm.study.plan import agree, resolved
 from dntm.study.stages import ensure_dataset, ensure_pretraining
-from dntm.study.trial import estimate, letters_of, measure, work
+from dntm.study.trial import letters_of
 from dntm.training.config import merged
-
-Estimates = dict[str, float]
-"""Seconds of one cell, by the model's letter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +84,7 @@ class Command:
         else:
             config = PRESETS[self.preset or "quick"]
         if self.config:
-            config = merged(config, read_yaml(self.config), str(self.config))
+            config = merged(config, up_to_date(read_yaml(self.config)), str(self.config))
         changes: dict[str, Any] = {
             "corpus": self.corpus or config.corpus or "sotu",
             "given": self.from_ or config.given,
@@ -106,42 +102,18 @@ class Command:
         print(f"runs: {len(selected)} chosen, {len(selected) - len(left)} of them finished")
         if not left:
             return
-        ensure_dataset(folder, config, _say)
-        ensure_pretraining(folder, config, _say)
+        dataset = ensure_dataset(folder, config, _say)
         jobs = min(self.jobs, len(left))
-        threads = max(1, int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1) // jobs)
+        threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+        each = max(1, threads // jobs)
         estimates = dict.fromkeys(letters_of(left), 1.0)
         if self.estimate:
-            estimates = _estimate(folder, config, left, threads)
-            print(_forecast(folder, config, left, estimates, jobs), flush=True)
-        _show(folder, config, left, estimates, jobs=jobs, threads=threads)
-
-
-def _estimate(
-    folder: StudyFolder, config: StudyConfig, left: list[Cell], threads: int
-) -> Estimates:
-    _say("trying a few batches of each kind of model ...")
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        speeds = pool.submit(measure, folder, config, letters_of(left), threads).result()
-    needed = work(ensure_dataset(folder, config, _say), config)
-    for letter, speed in speeds.items():
-        print(
-            f"trial of {letter}: {speed.trained:,.0f} tokens/s trained, {speed.scored:,.0f} "
-            f"scored, {speed.gaps:,.0f} gaps/s, with {threads} thread{'s' if threads > 1 else ''}"
-        )
-    return {letter: estimate(speed, needed) for letter, speed in speeds.items()}
-
-
-def _forecast(
-    folder: StudyFolder, config: StudyConfig, left: list[Cell], estimates: Estimates, jobs: int
-) -> str:
-    each = [
-        estimates[c.model.letter] * (1 - share_done(folder, config, c)) for c in left
-    ]  # fmt: skip
-    total = max([sum(each) / jobs, *each])
-    singles = ", ".join(f"{letter} {_time(seconds)}" for letter, seconds in estimates.items())
-    side = f", {jobs} side by side" if jobs > 1 else ""
-    return f"estimate: about {_time(total)} for {len(left)} runs{side} (a run: {singles})"
+            _say("trying a few batches of each kind of model ...")
+            estimates = try_models(folder, config, dataset, left, threads=each)
+            first = try_pretraining(folder, config, threads)
+            print(forecast(folder, config, left, estimates, jobs=jobs, first=first), flush=True)
+        ensure_pretraining(folder, config, _say)
+        _show(folder, config, left, estimates, jobs=jobs, threads=each)
 
 
 def _show(
@@ -175,13 +147,6 @@ def _show(
     if failed:
         logs = ", ".join(str(folder.path / "runs" / name / "log.txt") for name in sorted(failed))
         raise ValueError(f"{len(failed)} of {len(left)} runs failed: see {logs}")
-
-
-def _time(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def _say(line: str) -> None:

@@ -16,10 +16,26 @@ def dataset_of(run: Path, given: Path | None) -> Dataset:
     """The dataset that was given, or else the one the run was trained on."""
     if given is not None:
         return Dataset.open(given)
+    if (own := _own_dataset(run)) is None:
+        raise ValueError(f"{run} is no run folder that names its dataset: pass --dataset")
+    return Dataset.open(own)
+
+
+def result_file(run: Path, dataset: Dataset, name: str) -> Path:
+    """Where a run's records go: RUN/NAME.csv, of another dataset RUN/NAME-DATASET.csv.
+
+    A report takes RUN/records-test.csv for the run's own dataset.
+    """
+    own, here = _own_dataset(run), dataset.folder.resolve()
+    foreign = own is not None and own.resolve() != here
+    return run / (f"{name}-{here.name}.csv" if foreign else f"{name}.csv")
+
+
+def _own_dataset(run: Path) -> Path | None:
     path = run / "config.yaml"
     if not path.is_file():
-        raise ValueError(f"{run} is no run folder that names its dataset: pass --dataset")
-    return Dataset.open(Path(yaml.safe_load(path.read_text(encoding="utf-8"))["dataset"]))
+        return None
+    return Path(yaml.safe_load(path.read_text(encoding="utf-8"))["dataset"])
 
 
 def documents_of(dataset: Dataset, split: str) -> list[AnonymizedDocument]:

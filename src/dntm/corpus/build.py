@@ -7,6 +7,9 @@ Documents stream through a temporary file, so that a corpus need not fit into me
 
 The vocabulary is counted over the training documents that stay, before unknown words become
 entities: what is unknown depends on it.
+
+Departure: the paper counts more entities than there are chains and does not say how; here entities
+are chains, and named entities outside of them only on request.
 """
 
 import json

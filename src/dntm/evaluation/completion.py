@@ -1,9 +1,10 @@
 """Sentence completion: how well a hidden word is recovered from its sentence.
 
-Every word of a sentence in turn is hidden, and all rows of the vocabulary are ranked by how well
-they fit the gap. A word's rank is 1 plus the number of rows that fit better or as well; recall at k
-is the share of hidden words of rank at most k, and the mean reciprocal rank that of 1 / rank.
-Unknown words are no targets: nobody could tell which one was meant.
+Every word of a sentence in turn is hidden, and all words of the vocabulary are ranked by how well
+they fit the gap. A word's rank is 1 plus the number of others that fit better or as well; recall at
+k is the share of hidden words of rank at most k, and the mean reciprocal rank that of 1 / rank.
+Unknown words are no targets, since nobody could tell which one was meant, and so <unk> is not
+ranked, nor are <bos> and <eos>.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dntm.corpus.vocabulary import UNK
+from dntm.corpus.vocabulary import SPECIALS, UNK
 
 Sentence = Int[np.ndarray, " time"]
 Contexts = Callable[[Sequence[Sentence]], Float[Tensor, "words dim"]]
@@ -51,11 +52,13 @@ def recover(
     x: Float[Tensor, "rows dim"],
     bias: Float[Tensor, " rows"],
 ) -> Recovery:
-    """Rank all rows by contexts . x + bias for every gap."""
+    """Rank all words by contexts . x + bias for every gap."""
     ranks = []
     remaining = iter(sentences)
+    bias = bias.to(x.device, copy=True)
+    bias[: len(SPECIALS)] = -torch.inf
     while batch := list(islice(remaining, SENTENCES)):
-        words = torch.from_numpy(np.concatenate(batch))
+        words = torch.from_numpy(np.concatenate(batch)).to(x.device)
         known = (words != UNK).nonzero().squeeze(1)
         scores = torch.addmm(bias, contexts(batch).index_select(0, known), x.t())
         ranks.append(_ranks(scores, words.index_select(0, known)))
@@ -64,7 +67,7 @@ def recover(
 
 def _ranks(scores: Tensor, words: Tensor) -> Int[np.ndarray, " words"]:
     right = scores.gather(1, words.unsqueeze(1))
-    ranks: Int[np.ndarray, " words"] = (scores >= right).sum(1).numpy()
+    ranks: Int[np.ndarray, " words"] = (scores >= right).sum(1).cpu().numpy()
     return ranks
 
 

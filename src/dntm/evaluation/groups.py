@@ -10,13 +10,31 @@ Beside them stands what the paper leaves out: the first mentions.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dntm.evaluation.records import Records
 
-GROUPS = ("all", "reappearing", "following", "non_entities", "first_mentions")
+
+class Title(NamedTuple):
+    """What a token group is called."""
+
+    short: str
+    """In a narrow column, with the paper's number."""
+    full: str
+
+
+TITLES = {
+    "all": Title("(1) all", "all tokens"),
+    "reappearing": Title("(2) reappearing", "reappearing entities"),
+    "following": Title("(3) following", "tokens following entities"),
+    "non_entities": Title("(4) non-entities", "tokens that are no entities"),
+    "first_mentions": Title("first mentions", "first mentions"),
+}
+GROUPS = tuple(TITLES)
+PAPER_GROUPS = GROUPS[:4]
 
 
 @dataclass(frozen=True)

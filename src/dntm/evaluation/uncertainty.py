@@ -1,20 +1,19 @@
-"""How sure a number is: standard errors over seeds, paired tests over documents.
+"""How sure a number is: standard errors over seeds, a paired bootstrap over documents.
 
 Table 2 gives the mean and the standard error over three seeds. Whether two models differ on this
 kind of text is another question: both read the same documents, so documents are resampled, in
-pairs.
-
-    paired bootstrap     draw as many documents with replacement, compare both models on the same
-                         draw; the interval holds the middle `level` of the differences
-    paired permutation   swap the two models in each document or not; the p-value is the share of
-                         swaps under which they differ at least as much
+pairs: as many as there are, with replacement, both models on the same draw; the interval holds the
+middle `level` of the differences. What belongs together is drawn together: of a dataset that was
+cut into parts not parts are drawn but the documents they come from (`whole_documents`).
 
 All that is needed are each document's sums of nats (or quantiles) and counts. A statistic is the
 mean over seeds of exp(nats / tokens), or of sum / count.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -84,6 +83,30 @@ def cloze_sums(runs: Sequence[ClozeRecords], column: str = "quantile") -> Docume
     return _sums([run.document for run in runs], values, perplexity=False)
 
 
+def document_names(dataset: Mapping[str, Any]) -> Callable[[str], str]:
+    """What the document is called that a part belongs to, of a dataset with this dataset.json.
+
+    Parts are NAME/1, NAME/2 where long documents were cut, and NAME:0, NAME:1 in CoNLL-2012. In
+    such a dataset two documents that merely look like parts of one are taken together, too; that
+    makes intervals wider, never too narrow.
+    """
+    settings = dataset["settings"]
+    cut = settings.get("max_sentences") or "joined" in settings
+    in_parts = settings.get("reading", {}).get("format") == "conll2012"
+    part = re.compile((r"(?::\d+)?" if in_parts else "") + (r"(?:/\d+)?" if cut else "") + "$")
+    return lambda name: part.sub("", name, count=1)
+
+
+def whole_documents(sums: DocumentSums, name: Callable[[str], str]) -> DocumentSums:
+    """The same sums with the parts of a document added up; `name` tells which document it is."""
+    names, which = np.unique(
+        np.array([name(part) for part in sums.documents], dtype=np.str_), return_inverse=True
+    )
+    added = np.array([np.bincount(which, row, minlength=len(names)) for row in sums.sums])
+    counts = np.bincount(which, sums.counts, minlength=len(names)).astype(np.int64)
+    return DocumentSums(tuple(map(str, names)), added, counts, sums.perplexity)
+
+
 def paired_bootstrap(
     baseline: DocumentSums,
     other: DocumentSums,
@@ -114,28 +137,6 @@ def paired_bootstrap(
         ratio_interval=(float(low_ratio), float(high_ratio)),
         documents=documents,
     )
-
-
-def paired_permutation(
-    baseline: DocumentSums, other: DocumentSums, *, resamples: int = RESAMPLES, seed: int = 0
-) -> float:
-    """The two-sided p-value of no difference in the mean, seeds averaged in each document.
-
-    For perplexities that is the logarithm of their ratio. With so few documents that all swaps
-    are fewer than `resamples`, every one of them is made, once.
-    """
-    _check_pair(baseline, other)
-    differences = other.sums.mean(0) - baseline.sums.mean(0)
-    documents = len(differences)
-    if 2**documents <= resamples:
-        swaps = np.arange(2**documents)[:, None] >> np.arange(documents) & 1
-    else:
-        swaps = np.random.default_rng(seed).integers(0, 2, size=(resamples, documents))
-    found = np.abs((1 - 2 * swaps) @ differences)
-    # Sums of the same numbers in another order differ in their last bits.
-    as_large = int(np.count_nonzero(found >= abs(differences.sum()) * (1 - 1e-9)))
-    exact = len(swaps) != resamples or 2**documents == resamples
-    return as_large / len(swaps) if exact else (as_large + 1) / (resamples + 1)
 
 
 def _sums(

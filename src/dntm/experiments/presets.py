@@ -9,17 +9,19 @@ from dataclasses import replace
 
 from dntm.corpus.build import BuildConfig
 from dntm.corpus.prepare import ReadConfig
-from dntm.experiments.recipes import RECIPES
+from dntm.experiments.recipes import PRETRAINING, RECIPES
 from dntm.experiments.study import StudyConfig
 
 _MODERN, _MODERN_TRAINING = RECIPES["modern"]
 _QUICK, _QUICK_TRAINING = RECIPES["quick"]
+_, _PRETRAINING, _STORE = PRETRAINING["small"]
 
 PRESETS: dict[str, StudyConfig] = {
     "paper": StudyConfig(preset="paper"),
     "small": StudyConfig(
         preset="small",
-        pretraining_iterations=10_000,
+        pretraining=replace(_PRETRAINING, iterations=10_000),
+        store=_STORE,
         build=BuildConfig(max_sentences=28),
         model=replace(_MODERN, embedding_dim=128, hidden_dim=128, encoder_dim=128, context_dim=128),
         training=replace(
@@ -28,7 +30,8 @@ PRESETS: dict[str, StudyConfig] = {
     ),
     "quick": StudyConfig(
         preset="quick",
-        pretraining_iterations=1_000,
+        pretraining=replace(_PRETRAINING, iterations=1_000),
+        store=_STORE,
         models=("A", "D-gru-relu"),
         seeds=(1,),
         reading=ReadConfig(limit=50),

@@ -2,6 +2,8 @@
 
 `paper` is the recipe of Section 5.1. `modern` is what helps on small corpora today; `docs/log.md`
 tells what was tried for it and what each step gave. `quick` is small enough for a first look.
+
+Departure: all recipes but `paper`.
 """
 
 from dntm.corpus.token_store import StoreConfig

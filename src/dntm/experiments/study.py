@@ -17,9 +17,12 @@ import yaml
 
 from dntm.corpus.build import BuildConfig
 from dntm.corpus.prepare import ReadConfig
+from dntm.corpus.token_store import StoreConfig
 from dntm.experiments.models import MODELS, PaperModel
+from dntm.experiments.recipes import PRETRAINING
 from dntm.model.config import ModelConfig
 from dntm.training.config import merged
+from dntm.training.pretraining_config import PretrainRecipe
 from dntm.training.recipe import Recipe
 
 RESULTS = ("all_results.json", "records-test.csv", "cloze-test.csv")
@@ -40,8 +43,10 @@ class StudyConfig:
     """Text files to pretrain the context encoder on."""
     pretrained: str | None = None
     """A pretraining run that is there already, to use instead; neither: no pretraining."""
-    pretraining_iterations: int = 50_000
-    """Updates of the pretraining."""
+    pretraining: PretrainRecipe = field(default_factory=PretrainRecipe)
+    """How the context encoder is pretrained; its sizes are the model's."""
+    store: StoreConfig = field(default_factory=StoreConfig)
+    """Which sentences of that text are read and which words are known."""
     models: tuple[str, ...] = tuple(MODELS)
     seeds: tuple[int, ...] = (1, 2, 3)
     reading: ReadConfig = field(default_factory=ReadConfig)
@@ -85,7 +90,21 @@ class StudyConfig:
             raise ValueError(f"{path} is not YAML: {error}") from None
         if not isinstance(values, dict):
             raise ValueError(f"{path}: expected settings such as 'seeds: [1, 2, 3]'")
-        return merged(cls(), values, str(path))
+        base = cls()
+        if "pretraining" not in values and values.get("preset") != "paper":
+            # Before pretraining had settings of its own, the preset's name chose them.
+            _, recipe, store = PRETRAINING["small"]
+            base = dataclasses.replace(base, pretraining=recipe, store=store)
+        return merged(base, up_to_date(values), str(path))
+
+
+def up_to_date(values: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a YAML file, with `pretraining_iterations` where it stands today."""
+    if "pretraining_iterations" not in values:
+        return values
+    kept = {name: value for name, value in values.items() if name != "pretraining_iterations"}
+    length = {"iterations": values["pretraining_iterations"]}
+    return kept | {"pretraining": length | kept.get("pretraining", {})}
 
 
 @dataclass(frozen=True)
@@ -139,6 +158,12 @@ class StudyFolder:
     def run(self, cell: Cell) -> Path:
         """The cell's run folder."""
         return self.path / "runs" / cell.name
+
+    def begins_with(self, config: StudyConfig) -> Path | None:
+        """The pretraining that the models begin with: the study's own, one it was given, none."""
+        if config.pretrained:
+            return Path(config.pretrained)
+        return self.pretraining.resolve() if config.text else None
 
     def finished(self, cell: Cell) -> bool:
         """Whether all results of a cell are there."""

@@ -6,6 +6,9 @@
 The table begins with the states from before the stretch. What depends on these alone is read ahead;
 then level by level the contexts are encoded, with the embeddings from before their sentence, and
 merged; each merge adds its results as rows. Both layers read the finished table.
+
+Departure: the paper does not say what becomes of several mentions in one sentence; all of them are
+encoded with the embeddings from before it, and merged left to right at its end.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -6,8 +6,10 @@
 
 `carry` takes few long sequences with a state from before, cut into segments of constant width: on
 a CPU each is one call of oneDNN. `ready` gives the weights to `ragged_lstm`, for many
-short sequences. There is
-one bias vector; PyTorch's own layers keep two of which only the sum matters.
+short sequences.
+
+Departure: there is one bias vector, which Table 3's counts of parameters ask for; PyTorch's own
+layers keep two of which only the sum matters.
 """
 
 from collections.abc import Sequence

@@ -11,6 +11,9 @@ The last two see the whole history, which the paper leaves open (its footnote on
 state is d_e and after it whatever else a function remembers: how many contexts the mean is of, the
 log of the attention's normaliser. To add a function, write a `MergingFunction` and name it in
 `_FUNCTIONS` and in `config.Merging`.
+
+Departure: the paper does not say which GRU; this is Cho et al.'s, the reset gate before the
+product, with one bias, and one for both layers, as Table 3's counts ask for.
 """
 
 from collections.abc import Callable

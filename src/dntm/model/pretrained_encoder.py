@@ -36,6 +36,11 @@ class PretrainedEncoder:
     """How likely each row was to be drawn as a negative sample."""
 
     @property
+    def log_share(self) -> Float[Tensor, " rows"]:
+        """What added to x_hat . x makes log p(w | gap), up to a constant."""
+        return log_share(self.share)
+
+    @property
     def embedding_dim(self) -> int:
         """Size of the embeddings and of the context vectors compared with them."""
         return self.x.shape[1]
@@ -110,3 +115,8 @@ class PretrainedEncoder:
         if expected != found:
             raise ValueError(f"the pretrained encoder is {found}, but the model's {expected}")
         model.encoder.load_state_dict(self.encoder)
+
+
+def log_share(share: Float[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    """The logarithm of shares; rows that were never drawn come after all others, but exist."""
+    return (share + 1e-12).log()

@@ -9,6 +9,9 @@ with the word's embedding and with those of words drawn at random:
 One pass of each direction over a sentence gives the contexts of all its words. At its optimum
 x_hat . x_w + log q(w), with q the distribution of the negatives, is log p(w | gap) up to a
 constant.
+
+Departure: <unk> is hidden and drawn like any other word, of which the paper says nothing; entities
+begin as <unk>, so its row must be learned.
 """
 
 from collections.abc import Sequence

@@ -1,20 +1,15 @@
 """The content of a report: claims, Tables 1-4, Figures 4-6, and how they came about."""
 
 from dntm.report.claims import claims
-from dntm.report.conditions import corpus_name, departures, runs, settings
-from dntm.report.document import Block, Items, Paragraph, Report, Section
+from dntm.report.departures import departures
+from dntm.report.document import Block, Claims, Paragraph, Report, Section
 from dntm.report.figures import figures
 from dntm.report.numbers import listed
 from dntm.report.perplexities import against_baseline, table_2, table_3
 from dntm.report.results import StudyResults
+from dntm.report.runs import notes, runs
+from dntm.report.settings import corpus_name, settings
 from dntm.report.text_and_cloze import table_1, table_4
-
-_VERDICTS = {
-    "held": "Held here",
-    "not clear": "Not clear here",
-    "did not hold": "Did not hold here",
-    "could not be tested": "Could not be tested here",
-}
 
 _ABOUT = (
     "The experiments of Kobayashi, Okazaki and Inui (IJCNLP 2017), repeated: our numbers beside "
@@ -37,29 +32,40 @@ def content(results: StudyResults) -> Report:
     sections.append(Section("cloze", "Cloze test", (table_4(results),)))
     sections += [settings(results), departures(results), runs(results)]
     corpus = corpus_name(results.config)
+    finished, planned = len(results.planned) - len(results.missing), len(results.planned)
+    preset = results.config.preset or "none"
     return Report(
-        f"Dynamic Neural Text Model: a study on {corpus}", _lead(results), tuple(sections)
+        title=f"Dynamic Neural Text Model: a study on {corpus}",
+        lead=(_ABOUT, f"Preset {preset}: {finished} of {planned} runs are finished."),
+        notes=(*_partial(results), *notes(results)),
+        sections=tuple(sections),
     )
 
 
-def _lead(results: StudyResults) -> tuple[str, ...]:
-    finished, planned = len(results.planned) - len(results.missing), len(results.planned)
-    lines = [
-        _ABOUT,
-        f"Preset {results.config.preset or 'none'}: {finished} of {planned} runs are finished.",
-    ]
-    if results.missing:
-        names = [cell.name for cell in results.missing]
-        lines.append(f"This report is partial. Missing: {listed(names)}.")
-    return tuple(lines)
+def _partial(results: StudyResults) -> list[str]:
+    if not results.missing:
+        return []
+    names = [cell.name for cell in results.missing]
+    return [f"This report is partial. Missing: {listed(names)}."]
 
 
 def _claims(results: StudyResults) -> Section:
     found = claims(results)
-    items = tuple((f"{c.statement}. {_VERDICTS[c.verdict]}.", c.finding) for c in found)
     held = sum(claim.verdict == "held" for claim in found)
     tested = sum(claim.verdict != "could not be tested" for claim in found)
     summary = f"Of the paper's {len(found)} claims, {tested} could be tested and {held} held."
-    if len(results.config.seeds) == 1:
-        summary += " There is one seed only: how much another one would change is not known."
-    return Section("claims", "What held and what did not", (Paragraph(summary), Items(items)))
+    blocks = (Paragraph(f"{summary}{_seeds(results)}"), Claims(tuple(found)))
+    return Section("claims", "What held and what did not", blocks)
+
+
+def _seeds(results: StudyResults) -> str:
+    """What the number of finished seeds leaves open."""
+    models: dict[int, list[str]] = {}
+    for name, found in results.models.items():
+        models.setdefault(len(found.runs), []).append(name)
+    if list(models) == [1]:
+        return " There is one seed only: how much another one would change is not known."
+    if len(models) < 2:
+        return ""
+    each = [f"{count} of {listed(names)}" for count, names in sorted(models.items())]
+    return f" Not all models have equally many finished seeds: {'; '.join(each)}."

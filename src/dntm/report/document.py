@@ -1,8 +1,10 @@
 """A report as a value: sections of paragraphs, lists, tables and figures, before any format."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 Scalar = str | int | float | None
+Verdict = Literal["held", "not clear", "did not hold", "could not be tested"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,28 @@ class Items:
     items: tuple[str | tuple[str, str], ...]
 
 
-Block = Paragraph | Items | Table | Figure
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says, and what was found."""
+
+    statement: str
+    verdict: Verdict
+    finding: str
+
+    @property
+    def judged(self) -> str:
+        """The verdict as a sentence."""
+        return f"{self.verdict.capitalize()} here."
+
+
+@dataclass(frozen=True)
+class Claims:
+    """A list of claims."""
+
+    items: tuple[Claim, ...]
+
+
+Block = Paragraph | Items | Claims | Table | Figure
 
 
 @dataclass(frozen=True)
@@ -85,7 +108,15 @@ class Report:
     title: str
     lead: tuple[str, ...]
     """A few lines that say what this is."""
+    notes: tuple[str, ...]
+    """What a reader must know before trusting the numbers."""
     sections: tuple[Section, ...]
+
+    @property
+    def claims(self) -> list[Claim]:
+        """All claims, in order."""
+        blocks = [block for section in self.sections for block in section.blocks]
+        return [claim for block in blocks if isinstance(block, Claims) for claim in block.items]
 
     @property
     def tables(self) -> list[Table]:

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
-from dntm.evaluation.curves import Band, band
+from dntm.evaluation.curves import FEWEST, Band, band
 from dntm.report.document import Figure
 from dntm.report.results import StudyResults
 
@@ -93,7 +93,7 @@ def _figure(results: StudyResults, kind: _Kind, names: list[str]) -> Figure | No
     return Figure(
         key=f"figure-{kind.number}",
         title=f"Figure {kind.number}: perplexity of {kind.title}",
-        caption=f"{spread}Bins with fewer than 30 tokens are left out.",
+        caption=f"{spread}Bins with fewer than {FEWEST} tokens are left out.",
         svg=_draw(kind, bands),
         description=_describe(bands),
     )

@@ -4,13 +4,25 @@ import re
 from html import escape
 from importlib.resources import files
 
-from dntm.report.document import Block, Entry, Figure, Items, Paragraph, Report, Section, Table
+from dntm.report.document import (
+    Block,
+    Claim,
+    Claims,
+    Entry,
+    Figure,
+    Items,
+    Paragraph,
+    Report,
+    Section,
+    Table,
+    Verdict,
+)
 
-_CLASSES = {
-    "Held here.": "held",
-    "Did not hold here.": "failed",
-    "Not clear here.": "unclear",
-    "Could not be tested here.": "untested",
+_CLASSES: dict[Verdict, str] = {
+    "held": "held",
+    "did not hold": "failed",
+    "not clear": "unclear",
+    "could not be tested": "untested",
 }
 
 
@@ -18,6 +30,7 @@ def as_html(report: Report) -> str:
     """The whole page."""
     style = files("dntm.report").joinpath("page.css").read_text(encoding="utf-8")
     lead = "".join(f"<p>{escape(line)}</p>\n" for line in report.lead)
+    lead += "".join(f"<p><strong>{escape(note)}</strong></p>\n" for note in report.notes)
     links = "".join(f'<li><a href="#{s.key}">{escape(s.title)}</a></li>' for s in report.sections)
     body = "\n".join(_section(section) for section in report.sections)
     return f"""<!DOCTYPE html>
@@ -57,6 +70,9 @@ def _block(block: Block) -> str:
             return f"<p>{escape(block.text)}</p>"
         case Items():
             return _items(block)
+        case Claims():
+            claims = "\n".join(map(_claim, block.items))
+            return f'<dl class="claims">\n{claims}\n</dl>'
         case Table():
             return _table(block)
         case Figure():
@@ -66,22 +82,16 @@ def _block(block: Block) -> str:
 def _items(block: Items) -> str:
     if any(isinstance(item, str) for item in block.items):
         return "<ul>" + "".join(f"<li>{escape(str(item))}</li>" for item in block.items) + "</ul>"
-    headings = [_claim(item[0]) for item in block.items]
-    lines = [
-        f"<dt{name}>{heading}</dt><dd>{escape(item[1])}</dd>"
-        for (name, heading), item in zip(headings, block.items, strict=True)
-    ]
-    kind = ' class="claims"' if any(name for name, _ in headings) else ""
-    return f"<dl{kind}>\n" + "\n".join(lines) + "\n</dl>"
+    lines = [f"<dt>{escape(item[0])}</dt><dd>{escape(item[1])}</dd>" for item in block.items]
+    return "<dl>\n" + "\n".join(lines) + "\n</dl>"
 
 
-def _claim(heading: str) -> tuple[str, str]:
-    """What marks a claim's verdict, and its heading with the verdict marked."""
-    for words, name in _CLASSES.items():
-        if heading.endswith(words):
-            statement = escape(heading.removesuffix(words))
-            return f' class="{name}"', f'{statement}<span class="verdict">{escape(words)}</span>'
-    return "", escape(heading)
+def _claim(claim: Claim) -> str:
+    verdict = f'<span class="verdict">{escape(claim.judged)}</span>'
+    return (
+        f'<dt class="{_CLASSES[claim.verdict]}">{escape(claim.statement)}. {verdict}</dt>'
+        f"<dd>{escape(claim.finding)}</dd>"
+    )
 
 
 def _table(table: Table) -> str:

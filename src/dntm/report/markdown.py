@@ -1,11 +1,12 @@
 """The report as Markdown; figures are the SVG files beside it."""
 
-from dntm.report.document import Block, Entry, Figure, Items, Paragraph, Report, Table
+from dntm.report.document import Block, Claims, Entry, Figure, Items, Paragraph, Report, Table
 
 
 def as_markdown(report: Report) -> str:
     """The whole text."""
     parts = [f"# {_plain(report.title)}", *map(_plain, report.lead)]
+    parts += [f"**{_plain(note)}**" for note in report.notes]
     for section in report.sections:
         parts.append(f"## {_plain(section.title)}")
         parts.extend(_block(block) for block in section.blocks)
@@ -18,6 +19,11 @@ def _block(block: Block) -> str:
             return _plain(block.text)
         case Items():
             return "\n".join(_item(item) for item in block.items)
+        case Claims():
+            return "\n".join(
+                _item((f"{claim.statement}. {claim.judged}", claim.finding))
+                for claim in block.items
+            )
         case Table():
             return _table(block)
         case Figure():

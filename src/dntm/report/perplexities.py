@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from dntm.evaluation.groups import PAPER_GROUPS as GROUPS
+from dntm.evaluation.groups import TITLES
 from dntm.evaluation.uncertainty import Comparison
 from dntm.experiments.models import MERGING_TITLES, MODELS, VARIANT_TITLES
 from dntm.experiments.paper import PAPER_TABLE_3
@@ -15,14 +17,11 @@ from dntm.report.numbers import (
     percent_interval,
     plus_minus,
 )
-from dntm.report.results import GROUPS, ModelResults, StudyResults
+from dntm.report.results import ModelResults, StudyResults
 
-GROUP_TITLES = {
-    "all": "(1) All",
-    "reappearing": "(2) Reappearing entities",
-    "following": "(3) Following entities",
-    "non_entities": "(4) Non-entities",
-}
+_COLUMNS = tuple(
+    f"({number}) {TITLES[group].full.capitalize()}" for number, group in enumerate(GROUPS, start=1)
+)
 _OVER_SEEDS = (
     "Lower is better. Mean ± standard error over seeds; below it the paper's value on OntoNotes."
 )
@@ -40,7 +39,7 @@ def table_2(results: StudyResults) -> Table:
         key="table-2",
         title="Table 2: perplexity by token group on the test split",
         caption=f"Dynamic models merge with GRU-ReLU. {_OVER_SEEDS} The best is bold.",
-        header=("Model", *GROUP_TITLES.values()),
+        header=("Model", *_COLUMNS),
         words=1,
         rows=tuple(rows),
         data=tuple(_data(results, name) for name in names),
@@ -64,7 +63,7 @@ def table_3(results: StudyResults) -> Table:
         title="Table 3: perplexity by merging function",
         caption=f"Parameters in all, and in brackets those that training changed. {_OVER_SEEDS} "
         "The best of each block is bold.",
-        header=("Model", "Merging", "Parameters", *GROUP_TITLES.values()),
+        header=("Model", "Merging", "Parameters", *_COLUMNS),
         words=2,
         rows=tuple(rows),
         data=tuple(_data(results, name) for name in names),
@@ -90,9 +89,9 @@ def against_baseline(results: StudyResults) -> Table:
         key="against-baseline",
         title="Each model against the baseline",
         caption="Change of the perplexity, seeds averaged, and the 95 % interval of a paired "
-        "bootstrap over the documents of the test split. An interval without zero says that the "
-        "change is not due to the choice of documents.",
-        header=("Model", "Merging", *GROUP_TITLES.values()),
+        "bootstrap over the whole documents of the test split (parts of one are drawn together). "
+        "An interval without zero says that the change is not due to the choice of documents.",
+        header=("Model", "Merging", *_COLUMNS),
         words=2,
         rows=tuple(rows),
         data=tuple(data),

@@ -88,7 +88,7 @@ def table_4(results: StudyResults) -> Table:
         caption=f"Which entity stood in the gap? Mean quantile of the true one among the entities "
         f"that earlier sentences mention, over {gaps} gaps of the test split (ties count against "
         "the model); higher is better, the best is bold. Beside it the difference to the baseline "
-        "with the 95 % interval of a paired bootstrap over documents.",
+        "with the 95 % interval of a paired bootstrap over whole documents.",
         header=(
             *("Model", "Merging", "Mean quantile", "Against the baseline"),
             *("Accuracy", "Mean reciprocal rank"),

@@ -16,7 +16,7 @@ from dntm.evaluation.scoring import TextModel
 from dntm.experiments.study import RESULTS, Cell, StudyConfig, StudyFolder
 from dntm.study.claim import claimed
 from dntm.study.sitting import Sitting
-from dntm.study.stages import Say, ensure_dataset, ensure_pretraining, pretraining_run
+from dntm.study.stages import Say, ensure_dataset, ensure_pretraining
 from dntm.training.config import TrainConfig
 from dntm.training.language_modelling import Progress, train_run
 
@@ -47,7 +47,7 @@ def train_config(folder: StudyFolder, config: StudyConfig, cell: Cell) -> TrainC
         dataset=folder.dataset.resolve(),
         output_dir=folder.run(cell).resolve(),
         seed=cell.seed,
-        pretrained=pretraining_run(folder, config),
+        pretrained=folder.begins_with(config),
         model=replace(config.model, variant=cell.model.variant, merging=cell.model.merging),
         training=config.training,
     )

@@ -12,10 +12,11 @@ from pathlib import Path
 
 
 @contextmanager
-def claimed(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock file while the block runs.
+def claimed(path: Path, waiting: Callable[[], None]) -> Iterator[int]:
+    """Hold the lock file while the block runs; gives its handle.
 
-    Where another process holds it, `waiting` is called once, and then the other waited for.
+    Where another process holds it, `waiting` is called once, and then the other waited for. A
+    process that is started with the handle holds the lock, too, until it ends.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -25,7 +26,7 @@ def claimed(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
         except BlockingIOError:
             waiting()
             fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        yield handle
     finally:
         os.close(handle)
 

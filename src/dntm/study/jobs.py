@@ -21,7 +21,7 @@ from dntm.study.claim import is_claimed
 
 POLL_SECONDS = 0.2
 END_WITH = "DNTM_END_WITH"
-"""The environment variable that tells a cell's process which study started it."""
+"""The environment variable that tells a process which other one started it for a study."""
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,18 @@ def _start(folder: StudyFolder, cell: Cell, threads: int) -> subprocess.Popen[by
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "OMP_NUM_THREADS": str(threads), END_WITH: str(os.getpid())},
+            env={**tied_environment(), "OMP_NUM_THREADS": str(threads)},
             process_group=0,  # Ctrl-C reaches the study alone, which then ends them once
         )
 
 
+def tied_environment() -> dict[str, str]:
+    """The environment of a process that is to end with this one (`end_with_the_study`)."""
+    return {**os.environ, END_WITH: str(os.getpid())}
+
+
 def end_with_the_study() -> None:
-    """In a cell's process: end when the study dies without a word (kill -9; Linux only)."""
+    """In a process that a study started: end when it dies without a word (kill -9; Linux only)."""
     study = os.environ.get(END_WITH)
     if study is None or sys.platform != "linux":
         return

@@ -18,6 +18,12 @@ def resolved(config: StudyConfig) -> StudyConfig:
         corpus = _existing(corpus, "corpus")
     if text:
         text = tuple(_existing(path, "text") for path in text)
+        if model.hidden_dim != model.embedding_dim:
+            raise ValueError(
+                f"model.hidden_dim is {model.hidden_dim} and model.embedding_dim "
+                f"{model.embedding_dim}: pretrained embeddings go into both layers, expected the "
+                "same size"
+            )
         # Pretraining compares context vectors with embeddings.
         model = dataclasses.replace(model, context_dim=model.embedding_dim)
     if pretrained:

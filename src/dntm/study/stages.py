@@ -3,6 +3,7 @@
 Each stage is done by whoever comes first; the others wait for it.
 """
 
+import dataclasses
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from dntm.corpus.storyworld.story import StoryworldConfig
 from dntm.experiments.study import StudyConfig, StudyFolder
 from dntm.files import new_folder
 from dntm.study.claim import claimed
+from dntm.study.jobs import tied_environment
+from dntm.training.pretraining_config import EncoderConfig
 
 Say = Callable[[str], None]
 PRETRAINED = "all_results.json"
@@ -34,39 +37,47 @@ def ensure_dataset(folder: StudyFolder, config: StudyConfig, say: Say) -> Datase
     return dataset
 
 
+def pretraining_is_due(folder: StudyFolder, config: StudyConfig) -> bool:
+    """Whether the study has text to pretrain on, and that is not done yet."""
+    return bool(config.text) and not (folder.pretraining / PRETRAINED).exists()
+
+
 def ensure_pretraining(folder: StudyFolder, config: StudyConfig, say: Say) -> None:
     """Pretrain the context encoder on the study's text, where it has any, unless that is done."""
-    if not config.text or (folder.pretraining / PRETRAINED).exists():
+    if not pretraining_is_due(folder, config):
         return
     elsewhere = "the encoder is being pretrained elsewhere"
-    with claimed(folder.lock("pretraining"), lambda: say(elsewhere)):
-        if not (folder.pretraining / PRETRAINED).exists():
-            say(f"pretraining the encoder on {len(config.text)} files of text")
-            _pretrain(folder, config)
-
-
-def pretraining_run(folder: StudyFolder, config: StudyConfig) -> Path | None:
-    """The pretraining that the study's models begin with: its own, the one it was given, none."""
-    if config.pretrained:
-        return Path(config.pretrained)
-    return folder.pretraining.resolve() if config.text else None
+    with claimed(folder.lock("pretraining"), lambda: say(elsewhere)) as lock:
+        if pretraining_is_due(folder, config):
+            say(f"pretraining the encoder on {', '.join(config.text)}")
+            _pretrain(pretrain_command(folder, config), lock)
 
 
 def pretrain_command(folder: StudyFolder, config: StudyConfig) -> list[str]:
     """The command that pretrains the encoder, or goes on with it."""
-    model = config.model
-    sizes = ("--model.embedding-dim", model.embedding_dim, "--model.encoder-dim", model.encoder_dim)
-    recipe = ("--recipe", "paper" if config.preset == "paper" else "small")
+    sizes = EncoderConfig(
+        embedding_dim=config.model.embedding_dim, encoder_dim=config.model.encoder_dim
+    )
+    parts = {
+        "model": dataclasses.asdict(sizes),
+        "training": dataclasses.asdict(config.pretraining),
+        "store": dataclasses.asdict(config.store),
+    }
     given = ("--text", *config.text, "--dataset", folder.dataset.resolve())
     target = ("--output-dir", folder.pretraining.resolve())
-    length = ("--training.iterations", config.pretraining_iterations)
-    resume = ("--resume",) if (folder.pretraining / "config.yaml").exists() else ()
-    words = (sys.executable, "-m", "dntm", "pretrain", *recipe, *given, *target, *sizes, *length)
-    return [str(word) for word in (*words, *resume)]
+    words = [sys.executable, "-m", "dntm", "pretrain", *map(str, (*given, *target))]
+    for part, settings in parts.items():
+        for name, value in settings.items():
+            words += [f"--{part}.{name.replace('_', '-')}", str(value)]
+    resume = ["--resume"] if (folder.pretraining / "config.yaml").exists() else []
+    return words + resume
 
 
-def _pretrain(folder: StudyFolder, config: StudyConfig) -> None:
-    with subprocess.Popen(pretrain_command(folder, config)) as process:
+def _pretrain(command: list[str], lock: int) -> None:
+    """Run the command in a process that holds the lock, too, and ends when this one does."""
+    with subprocess.Popen(
+        command, env=tied_environment(), process_group=0, pass_fds=(lock,)
+    ) as process:
         try:
             code = process.wait()
         except BaseException:

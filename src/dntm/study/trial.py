@@ -1,21 +1,28 @@
 """A short measured trial: how long the cells of a study will take on this machine.
 
 For every kind of model in the plan a few batches of the real data are trained and timed, at the
-study's size and with a job's share of threads, and a few documents are scored. The rest is
-arithmetic over the tokens that a cell reads. Jobs that run side by side slow each other down, and
+study's size and with a job's share of threads, and a few documents are scored; of a pretraining
+that is still to come a few updates on sentences of its text. The rest is arithmetic over the tokens
+that a cell reads and the updates that pretraining makes (its text must be read, too, which is not
+in the estimate). Jobs that run side by side slow each other down, and
 so does whatever else the machine does: the time left is corrected as cells finish.
 """
 
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, cycle, islice
+from pathlib import Path
 
+from dntm.corpus.build_store import read_sentences
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.source import files_below
+from dntm.corpus.vocabulary import SPECIALS
 from dntm.experiments.models import VARIANTS
 from dntm.experiments.study import Cell, StudyConfig, StudyFolder
 
+TRIAL_BATCHES = 12
 TRIAL_SECONDS = 4.0
 """How long each kind of model is tried, at most (a batch is always finished)."""
 SETUP_SECONDS = 6.0
@@ -74,6 +81,52 @@ def measure(
     return {letter: _try(dataset, config, letter) for letter in letters}
 
 
+def pretraining_seconds(folder: StudyFolder, config: StudyConfig, threads: int) -> float:
+    """How long the updates will take that the pretraining still has to make.
+
+    Tried on the beginning of its text, with as many rows as its vocabulary may have.
+    """
+    import numpy as np
+    import torch
+
+    from dntm.model.sentence_completion import SentenceCompletion
+    from dntm.training.pretraining import pretrain_batch
+    from dntm.training.processes import alone
+    from dntm.training.run_folder import RunFolder
+    from dntm.training.sentence_batches import POOL, SentenceBatch
+    from dntm.training.state import TrainingState
+
+    torch.set_num_threads(threads)
+    recipe, store, sizes = config.pretraining, config.store, config.model
+    files = (path for source in config.text for path in files_below(Path(source)))
+    read = chain.from_iterable(read_sentences(path, store.documents) for path in files)
+    short = (len(sentence) for sentence in read if len(sentence) <= store.longest)
+    lengths = sorted(islice(short, POOL * recipe.batch))
+    random = np.random.default_rng(0)
+
+    def batch(start: int) -> SentenceBatch:
+        rows = [
+            random.integers(len(SPECIALS), store.vocabulary_size, size=length)
+            for length in lengths[start : start + recipe.batch]
+        ]
+        count = sum(map(len, rows)), recipe.negatives
+        return SentenceBatch(
+            rows, random.integers(len(SPECIALS), store.vocabulary_size, size=count)
+        )
+
+    model = SentenceCompletion(store.vocabulary_size, sizes.embedding_dim, sizes.encoder_dim)
+    state = TrainingState.start(model, recipe, seed=0)
+    last = max(0, len(lengths) - recipe.batch)
+    starts = random.permutation(np.linspace(0, last, TRIAL_BATCHES + 1).astype(int)).tolist()
+    done = (
+        int(pretrain_batch(state, batch(start), recipe, model, alone()) >= 0) for start in starts
+    )
+    next(done)
+    latest = RunFolder(folder.pretraining).latest()
+    left = recipe.iterations - (int(latest.name) if latest else 0)
+    return left / _rate(done)
+
+
 def letters_of(cells: Iterable[Cell]) -> list[str]:
     """The kinds of models among the cells."""
     return sorted({cell.model.letter for cell in cells})
@@ -103,9 +156,10 @@ def _try(dataset: Dataset, config: StudyConfig, letter: str) -> Speed:
     state = TrainingState.start(model, recipe, seed=0)
     documents = [
         [vocabulary.encode(sentence) for sentence in document.sentences]
-        for document in islice(dataset.documents("train"), 12 * recipe.batch)
+        for document in islice(dataset.documents("train"), TRIAL_BATCHES * recipe.batch)
     ]
-    batches = epoch_batches(len(documents), recipe.batch, seed=0, epoch=0)
+    once = epoch_batches(len(documents), recipe.batch, seed=0, epoch=0)
+    batches = islice(cycle(once), TRIAL_BATCHES + 1)
     step = StretchLoss(model)
     read = (
         train_batch(state, [documents[d] for d in batch], recipe, step, alone())[0]

@@ -7,6 +7,9 @@ Twice an epoch the validation split is scored, and the best weights are kept.
 
 `train_run` is a generator: it yields its progress and leaves showing it to the caller. Nothing
 that it writes depends on when it was interrupted: a resumed run ends with the same bits.
+
+Departure: the paper does not say how documents of a batch weigh that end earlier; here every token
+predicted since the last update weighs the same.
 """
 
 import math

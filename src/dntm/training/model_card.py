@@ -6,21 +6,15 @@ from typing import Any
 
 import yaml
 
+from dntm.evaluation.groups import TITLES
 from dntm.training.run_folder import RunFolder
 
-GROUPS = {
-    "all": "all tokens",
-    "reappearing": "reappearing entities",
-    "following": "tokens following entities",
-    "non_entities": "tokens that are no entities",
-    "first_mentions": "first mentions",
-}
-
 _LIMITS = (
-    "A small model, trained on little text: its continuations make no sense for long, its "
-    "surprisals are no substitute for those of a large language model, and what it has come to "
-    "think of a name says what contexts it was seen in, not what is true of anybody. It knows "
-    "English only. What its texts say of people and groups, it repeats."
+    "What the model has come to think of a name says what contexts it was seen in, not what is "
+    "true of anybody. It knows the languages and kinds of text it learned from, and no others. "
+    "Of a model that has read no more than some million words, continuations make no sense for "
+    "long, and surprisals are no substitute for those of a large language model. What its texts "
+    "say of people and groups, it repeats."
 )
 
 
@@ -72,6 +66,9 @@ def _training(config: dict[str, Any], static: Path | None) -> str:
     lines = ["Trained with these settings of `dntm train`:", "", "```"]
     lines += yaml.safe_dump(shown, sort_keys=False).splitlines()
     lines.append("```")
+    if config.get("start_from"):
+        start = Path(config["start_from"]).name
+        lines += ["", f"Its weights began as those of the run {start}, where they fit."]
     if static:
         lines += ["", "`static/` is a baseline without dynamic embeddings, trained alike."]
     return "\n".join(lines)
@@ -86,10 +83,10 @@ def _perplexities(run: Path, static: Path | None) -> str:
             f"| {split} | {' | '.join(runs)} | tokens |",
             f"| --- |{' ---: |' * (len(runs) + 1)}",
         ]
-        for group, label in GROUPS.items():
+        for group, title in TITLES.items():
             scores = [results[name][split][group] for name in runs]
             values = " | ".join(f"{score['perplexity']:.1f}" for score in scores)
-            lines.append(f"| {label} | {values} | {scores[0]['tokens']:,} |")
+            lines.append(f"| {title.full} | {values} | {scores[0]['tokens']:,} |")
         lines.append("")
     return "\n".join(lines).rstrip()
 

@@ -6,6 +6,9 @@ scored; the weights at the end are what `dntm train --pretrained` takes over.
 
 `pretrain_run` is a generator like `train_run`, and like it ends with the same bits however often
 it was interrupted. The text is made ready once, in the run folder.
+
+Departure: the paper tells the optimiser of the language model only; Adam and the cut of the
+gradient's norm are the same here.
 """
 
 import time
@@ -18,16 +21,22 @@ import numpy as np
 import torch
 from torch import nn
 
+from dntm.corpus.build_store import build_store
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.source import files_below
-from dntm.corpus.token_store import TokenStore, build_store
+from dntm.corpus.token_store import TokenStore
 from dntm.evaluation.completion import recover
-from dntm.model.pretrained_encoder import PretrainedEncoder
+from dntm.model.pretrained_encoder import PretrainedEncoder, log_share
 from dntm.model.sentence_completion import SentenceCompletion
-from dntm.training.pretraining_config import PretrainConfig
+from dntm.training.pretraining_config import PretrainConfig, PretrainRecipe
 from dntm.training.processes import Processes, processes
 from dntm.training.run_folder import RunFolder
-from dntm.training.sentence_batches import Negatives, SentenceBatches, sentence_batch
+from dntm.training.sentence_batches import (
+    Negatives,
+    SentenceBatch,
+    SentenceBatches,
+    sentence_batch,
+)
 from dntm.training.signals import CHECKPOINT_SECONDS, Interrupted, stop_signals
 from dntm.training.state import TrainingState, average, averaged, set_learning_rate
 
@@ -94,7 +103,7 @@ def _hand_in(
     with averaged(state):
         encoder = {n: p.detach().clone() for n, p in model.encoder.named_parameters()}
         x = model.x.detach().clone()
-    share = Negatives(store.counts, config.training.smoothing).share
+    share = Negatives.smoothed(store.counts, config.training.smoothing).share
     PretrainedEncoder(store.vocabulary, x, encoder, torch.from_numpy(share).float()).save(
         folder.best
     )
@@ -133,27 +142,22 @@ def _train(
     recipe, position = config.training, state.position
     step = group.share_gradients(state.model)
     batches = SentenceBatches(store, recipe.batch, seed=config.seed).numbers(position.updates)
-    negatives = Negatives(store.counts, recipe.smoothing)
+    negatives = Negatives.smoothed(store.counts, recipe.smoothing)
     due = {-(-recipe.iterations * (i + 1) // recipe.validations) for i in range(recipe.validations)}
     saved = time.monotonic()
     while position.updates < recipe.iterations:
         random = np.random.default_rng([config.seed, position.updates, recipe.negatives])
         batch = sentence_batch(store, next(batches), negatives, recipe.negatives, random)
         set_learning_rate(state.optimizer, recipe, position.updates / recipe.iterations)
-        mine = batch.share(group.rank, group.count)
-        loss = step(mine.sentences, mine.negatives)
-        state.optimizer.zero_grad()
-        (loss * (group.count / batch.words)).backward()
-        nn.utils.clip_grad_norm_(state.model.parameters(), recipe.clip)
-        state.optimizer.step()
-        position.updates += 1
-        average(state, recipe)
-        total, stops = group.totals([loss.item(), len(stopped)])
+        loss = pretrain_batch(state, batch, recipe, step, group)
+        total, stops = group.totals([loss, len(stopped)])
         position.tokens += batch.words
         position.nats += total
         yield PretrainProgress(iteration=position.updates, words=batch.words, loss=total)
+        found = None
         if position.updates in due and group.is_first:
             found = _validate(state, run.folder, store, negatives)
+        if found:
             yield PretrainProgress(iteration=position.updates, validation=found)
         if group.is_first and (stops or time.monotonic() - saved > CHECKPOINT_SECONDS):
             run.folder.save(state)
@@ -164,19 +168,39 @@ def _train(
         run.folder.save(state)
 
 
+def pretrain_batch(
+    state: TrainingState[SentenceCompletion],
+    batch: SentenceBatch,
+    recipe: PretrainRecipe,
+    step: nn.Module,
+    group: Processes,
+) -> float:
+    """One update; returns the objective summed over this process's words."""
+    mine = batch.share(group.rank, group.count)
+    loss = step(mine.sentences, mine.negatives)
+    state.optimizer.zero_grad()
+    (loss * (group.count / batch.words)).backward()
+    nn.utils.clip_grad_norm_(state.model.parameters(), recipe.clip)
+    state.optimizer.step()
+    state.position.updates += 1
+    average(state, recipe)
+    return float(loss.item())
+
+
 def _validate(
     state: TrainingState[SentenceCompletion],
     folder: RunFolder,
     store: TokenStore,
     negatives: Negatives,
-) -> dict[str, Any]:
-    """Score sentences held out, and note it."""
+) -> dict[str, Any] | None:
+    """Score sentences held out, and note it; None where no word is held out."""
     position = state.position
     position.validations += 1
-    bias = torch.from_numpy(np.log(negatives.share + 1e-12)).to(torch.float32)
+    bias = log_share(torch.from_numpy(negatives.share)).float()
     sentences = store.sample_held_out(VALIDATION_SENTENCES)
     with averaged(state):
-        found = asdict(recover(sentences, state.model.contexts, state.model.x, bias))
+        recovery = recover(sentences, state.model.contexts, state.model.x, bias)
+    found = asdict(recovery) if recovery.words else None
     folder.append(
         {
             "validation": position.validations,

@@ -112,7 +112,10 @@ class RunFolder:
         return metrics
 
     def write_results(self, results: dict[str, Any]) -> None:
-        """Write what the run came to."""
+        """Write what the run came to; records of earlier weights go, they would be taken for it."""
+        for kind in ("records", "cloze"):
+            for path in self.path.glob(f"{kind}-*.csv"):
+                path.unlink()
         write_text(self.results, json.dumps(results, indent=2) + "\n")
 
     def read_results(self) -> dict[str, Any]:

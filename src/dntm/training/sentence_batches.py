@@ -5,6 +5,9 @@ text is cut into blocks of neighbouring sentences, an epoch goes through the blo
 64 of them make a pool, and the pool is cut by length into batches that come in random order.
 Nothing grows with the text but the order of the blocks; every batch follows from the seed and its
 number, so that a run taken up again needs no more than that.
+
+Departure: the paper says neither how sentences come together nor from which distribution negatives
+are drawn; here from counts to the power of .75, as in word2vec, which it cites.
 """
 
 from collections.abc import Iterator
@@ -87,14 +90,19 @@ class SentenceBatches:
 
 
 class Negatives:
-    """Words drawn in proportion to their smoothed counts; never <bos> or <eos>."""
+    """Words drawn at random, each as likely as its share says."""
 
-    def __init__(self, counts: NDArray[np.int64], smoothing: float) -> None:
+    def __init__(self, share: NDArray[np.float64]) -> None:
+        self.share = share
+        self._until = np.cumsum(share)
+
+    @classmethod
+    def smoothed(cls, counts: NDArray[np.int64], smoothing: float) -> "Negatives":
+        """In proportion to counts raised to a power; never <bos> or <eos>."""
         weights = counts.astype(np.float64) ** smoothing
         weights[[BOS, EOS]] = 0
         weights[counts == 0] = 0
-        self.share = weights / weights.sum()
-        self._until = np.cumsum(self.share)
+        return cls(weights / weights.sum())
 
     def draw(self, words: int, negatives: int, random: np.random.Generator) -> NDArray[np.int64]:
         """So many for each of so many words."""

@@ -1,0 +1,31 @@
+"""What a report reads from a study's files, and what it refuses."""
+
+from pathlib import Path
+
+import pytest
+
+from dntm.evaluation.records import Records
+from dntm.report.results import read_results
+from tests.report.made_up import PAPER_LIKE, study
+
+ONE = {"A": PAPER_LIKE["A"]}
+
+
+def test_parts_of_a_document_count_as_one_document(tmp_path: Path) -> None:
+    cut = read_results(study(tmp_path / "cut", ONE, longest=5))
+    whole = read_results(study(tmp_path / "whole", ONE))
+
+    parts = Records.read(tmp_path / "cut/runs/A-1/records-test.csv").document
+    assert len(set(parts)) == 3 * len(whole.models["A"].sums("all").documents)
+    assert cut.models["A"].sums("all").documents == whole.models["A"].sums("all").documents
+    assert cut.models["A"].cloze_sums().documents == whole.models["A"].cloze_sums().documents
+
+
+def test_runs_that_counted_other_tokens_are_not_averaged(tmp_path: Path) -> None:
+    folder = study(tmp_path / "study", ONE)
+    path = folder.path / "runs/A-2/records-test.csv"
+    header, _first, *others = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([header, *others]))
+
+    with pytest.raises(ValueError, match="different texts: not one study"):
+        read_results(folder).models["A"].sums("all")
