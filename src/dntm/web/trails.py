@@ -14,7 +14,8 @@ from dntm.reader.reading import EntityReading, SentenceReading
 from dntm.web.meaning_map import MeaningMap, meaning_map
 
 NEAREST = 3
-"""How many of the nearest words, and of those that came nearer, a map shows for each mention."""
+"""How many of the nearest words, and of those that came nearer, a map shows for each mention; in
+the space in which none come nearer, twice as many of the nearest."""
 
 
 @dataclass(slots=True)
@@ -49,8 +50,8 @@ class Trails:
 
     def _nearest(self, space: str, state: EntityReading) -> list[str]:
         words = state.input_words if space == "input" else state.output_words
-        gained = state.gained if space == self._meanings.changing else ()
-        return [near.word for near in (*words[:NEAREST], *gained[:NEAREST])]
+        more = state.gained if space == self._meanings.changing else words[NEAREST:]
+        return [near.word for near in (*words[:NEAREST], *more[:NEAREST])]
 
     def _map(self, number: int, trail: _Trail, name: str) -> MeaningMap:
         space = self._meanings.spaces[name]
