@@ -32,11 +32,11 @@ def test_a_reading_that_takes_too_long_shows_what_was_read(
     visit: Callable[[str], Page], pausing: PausingReader
 ) -> None:
     pausing.gate.clear()
-    with served(create_app(pausing, Limits(seconds=3))) as address:
+    with served(create_app(pausing, Limits(seconds=5))) as address:
         page = visit(address)
         paste(page)
 
-        expect(page.get_by_role("alert")).to_contain_text("longer than 3 s")
+        expect(page.get_by_role("alert")).to_contain_text("longer than 5 s")
         expect(page.get_by_role("status")).to_have_text("Stopped after 1 of 4 sentences.")
         expect(page.get_by_role("img", name="Path of Marta")).to_be_visible()
         pausing.gate.set()

@@ -69,10 +69,8 @@ class Readings:
             request = await work.run(lambda: ReadRequest.parse(body, self.limits))
             if not 1 <= request.have <= len(request.sentences):
                 raise Refused(422, f"have must be 1 to {len(request.sentences)}")
-            trails = Trails(self.meanings)
-            for sentence in await self._beginning(work, request, request.have, has_left):
-                trails.add(sentence)
-            return map_events(await work.run(trails.maps))
+            sentences = await self._beginning(work, request, request.have, has_left)
+            return map_events(await work.run(lambda: Trails.of(sentences, self.meanings).maps()))
 
     async def prepared(self, work: Work, request: ReadRequest) -> PreparedText:
         """The text ready to be read; what is wrong with it is the reader's to know."""

@@ -4,7 +4,9 @@ A sentence as the reader gives it carries the whole state of both models; a trai
 state of an entity its d and the few words that are nearest to it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -31,6 +33,14 @@ class Trails:
     def __init__(self, meanings: Meanings) -> None:
         self._meanings = meanings
         self._trails: dict[int, _Trail] = {}
+
+    @classmethod
+    def of(cls, sentences: Sequence[SentenceReading], meanings: Meanings) -> Self:
+        """Follow the entities through some sentences."""
+        trails = cls(meanings)
+        for sentence in sentences:
+            trails.add(sentence)
+        return trails
 
     def add(self, sentence: SentenceReading) -> None:
         """Follow the entities through one more sentence."""
