@@ -1,4 +1,4 @@
-"""A tiny model over the words of the example texts, and servers around it."""
+"""A tiny model over the words of the example texts, a reader that waits, and servers."""
 
 import re
 import socket
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 import uvicorn
@@ -18,6 +19,9 @@ from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.checkpoint import save_pretrained
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
+from dntm.reader.pair import ModelPair
+from dntm.reader.reader import Reader
+from dntm.reader.reading import SentenceReading
 from dntm.web.pages import examples
 from dntm.web.server import address, bind
 
@@ -25,6 +29,30 @@ TEXT = (
     "Old Marta kept the ferry. Every day Marta rowed over. The zorrel slept. A zorrel sees Marta."
 )
 """Four sentences in which Marta and the zorrel come back."""
+PATIENCE = 60.0
+"""Seconds after which a test gives up; nothing that passes comes near."""
+
+
+class PausingReader(Reader):
+    """Counts the sentences it has read, and gives them on only while its gate is open."""
+
+    def __init__(self, models: ModelPair) -> None:
+        super().__init__(models)
+        self.steps = 0
+        self.known: list[int] = []
+        """How many sentences each stream was given to begin with."""
+        self.gate = threading.Event()
+        self.gate.set()
+        self.passes = 1
+        """So many sentences of a text are given on in any case."""
+
+    def stream(self, *text: Any, **options: Any) -> Iterator[SentenceReading]:
+        self.known.append(len(options.get("known", ())))
+        for sentence in super().stream(*text, **options):
+            self.steps += 1
+            if sentence.index >= self.passes:
+                self.gate.wait(PATIENCE)
+            yield sentence
 
 
 def save_tiny_model(folder: Path) -> Path:

@@ -63,9 +63,9 @@ def benchmark_serving(
 ) -> ServeBenchmark:
     """Start a server, let the readers read, and end it."""
     with _server(model, threads) as (host, process):
-        alone = _Tally()
+        warm_up, alone = _Tally(), _Tally()
         for number in range(WARM_UP + ALONE):
-            _read(host, marked_text(number, "w"), alone)
+            _read(host, marked_text(number, "w"), warm_up if number < WARM_UP else alone)
         together = [_Tally() for _ in range(readers)]
         stop = time.monotonic() + seconds
         workers = [
@@ -80,13 +80,13 @@ def benchmark_serving(
             worker.join()
         took = time.monotonic() - began
     return ServeBenchmark(
-        first_alone=alone.first[WARM_UP:],
+        first_alone=alone.first,
         first_together=[second for tally in together for second in tally.first],
         readings=sum(tally.readings for tally in together),
         sentences=sum(tally.sentences for tally in together),
         seconds=took,
-        errors=[error for tally in (alone, *together) for error in tally.errors],
-        mixed=sum(tally.mixed for tally in (alone, *together)),
+        errors=[error for tally in (warm_up, alone, *together) for error in tally.errors],
+        mixed=sum(tally.mixed for tally in (warm_up, alone, *together)),
         memory_mb=memory,
     )
 
@@ -139,6 +139,7 @@ def _read(host: str, text: str, tally: _Tally) -> None:
         connection.close()
     if not events or events[-1]["kind"] != "end":
         tally.errors.append(f"no end: {events[-1:]}")
+        return
     tally.readings += 1
     tally.mixed += spelled(events) != "".join(text.split())
 
@@ -147,18 +148,18 @@ def _read(host: str, text: str, tally: _Tally) -> None:
 def _server(model: Path | None, threads: int) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     command = [sys.executable, "-m", "dntm", "serve", "--port", "0", "--no-browser"]
     command += ["--threads", str(threads), *(["--model", str(model)] if model else [])]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        found = re.search(r"http://\S+", process.stdout.readline())
-        if not found:
-            raise ValueError("the server did not start")
-        host = urlsplit(found[0]).netloc
-        _wait(host)
-        yield host, process
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            found = re.search(r"http://\S+", process.stdout.readline())
+            if not found:
+                raise ValueError("the server did not start")
+            host = urlsplit(found[0]).netloc
+            _wait(host)
+            yield host, process
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
 
 
 def _wait(host: str) -> None:

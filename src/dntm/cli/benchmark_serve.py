@@ -1,5 +1,6 @@
 """`dntm benchmark serve`: the page with many readers at once."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +32,9 @@ class Command:
             self.model, readers=self.readers, seconds=self.seconds, threads=self.threads
         )
 
-        def milliseconds(times: object) -> str:
+        def milliseconds(times: Sequence[float]) -> str:
+            if not times:
+                return "       - no reading reached it"
             median, late, most = np.quantile(np.asarray(times) * 1e3, [0.5, 0.95, 1.0])
             return f"{median:8,.0f} ms median, {late:,.0f} ms 95 %, {most:,.0f} ms longest"
 
@@ -43,4 +46,7 @@ class Command:
         print(f"errors                      {len(found.errors):8,}")
         print("server memory (MiB)         " + " ".join(f"{mb:,.0f}" for mb in found.memory_mb))
         if found.errors or found.mixed:
-            raise ValueError(f"{len(found.errors)} errors, the first: {found.errors[:1]}")
+            raise ValueError(
+                f"{found.mixed} mixed texts, {len(found.errors)} errors, the first: "
+                + (found.errors[0] if found.errors else "none")
+            )

@@ -1,5 +1,6 @@
 """`dntm serve`: a local page on which texts are read."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,10 +12,13 @@ class Command:
     model: Path | None = None
     """A run folder or checkpoint; without it, the model that comes with dntm."""
     static: Path | None = None
-    """A baseline's run or checkpoint to compare with; without it, the same model with the meanings
-    kept empty."""
+    """A baseline's run or checkpoint to compare with; without it, the one inside the model's
+    folder, or else the model itself without its memory."""
     host: str = "127.0.0.1"
     """The address to listen on; only this machine can reach the default one."""
+    names: tuple[str, ...] = ()
+    """Names by which browsers on other machines call this one, such as reading.example; addresses
+    are always answered."""
     port: int = 8321
     """The port to listen on; 0 takes any free one."""
     browser: bool = True
@@ -37,6 +41,7 @@ class Command:
 
             torch.set_num_threads(1)
             reader = Reader.from_pretrained(self.model, self.static)
-            app = create_app(reader, Limits(threads=self.threads), hosts=[self.host])
+            app = create_app(reader, Limits(threads=self.threads), hosts=[self.host, *self.names])
             print(f"reading on {address(taken)} (Ctrl-C ends it)", flush=True)
-            serve(app, taken, browser=self.browser)
+            with suppress(KeyboardInterrupt):
+                serve(app, taken, browser=self.browser)

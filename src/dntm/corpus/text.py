@@ -51,7 +51,9 @@ WORD_RULES = (
 WORD = re.compile("|".join(WORD_RULES))
 INLINE_WORD = re.compile("|".join((r"\[\d{1,6}\]", *WORD_RULES)))
 _INLINE_ENTITY = re.compile(r"\[(\d+)\]$")
-_SENTENCE_END = re.compile(r"""(?:[.!?…]+["'”’»)\]]*)(\s+)(?=["'“‘«(\[]*[^\W_a-zß-öø-ÿ])""")
+_SENTENCE_END = re.compile(  # linear in a run of marks: it is tried once and never given back
+    r"""(?<![.!?…])[.!?…]++["'”’»)\]]*+(\s++)(?=["'“‘«(\[]*+[^\W_a-zß-öø-ÿ])"""
+)
 _NEVER_LAST = re.compile(rf"(?:\b(?:{'|'.join(TITLES)}|e\.g|i\.e)|\b[A-HJ-Z])\.$")
 
 Documents = Literal["file", "blank-line"]

@@ -9,7 +9,7 @@ auxiliaries) left out; pronouns stay, they tell a person from a thing.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -60,9 +60,12 @@ class Meanings:
         self._words = [vocabulary.words[number] for number in open_class]
         self._k = min(k, len(self._words))
         rows = torch.tensor([first + number for number in open_class], dtype=torch.long)
-        self._input = _Space(model.x, rows)
-        self._output = _Space(model.output.y, rows)
-        self._changing = self._input if model.config.dynamic_input else self._output
+        self.spaces: Mapping[str, Space] = {
+            "input": Space(model.x, self._words, rows),
+            "output": Space(model.output.y, self._words, rows),
+        }
+        self.changing = "input" if model.config.dynamic_input else "output"
+        """The space in which words come nearer and go farther."""
 
     def of(
         self,
@@ -71,16 +74,15 @@ class Meanings:
         after: Float[Tensor, "mentions context_dim"],
     ) -> list[Meaning]:
         """What each of these entities means once its d has gone from `before` to `after`."""
-        rows = torch.tensor([len(SPECIALS) - 1 + e for e in entities], dtype=torch.long)
-        found: dict[_Space, tuple[Tensor, Tensor]] = {}
-        for space in (self._input, self._output):
-            now = space.near(rows, after)
-            found[space] = now, now - space.near(rows, before)
-        _, change = changing = found[self._changing]
+        found: dict[str, tuple[Tensor, Tensor]] = {}
+        for name, space in self.spaces.items():
+            now = space.near(entities, after)
+            found[name] = now, now - space.near(entities, before)
+        _, change = changing = found[self.changing]
         moved = (after - before).norm(dim=1).tolist()
         lists = (
-            self._neighbours(*found[self._input], by=found[self._input][0]),
-            self._neighbours(*found[self._output], by=found[self._output][0]),
+            self._neighbours(*found["input"], by=found["input"][0]),
+            self._neighbours(*found["output"], by=found["output"][0]),
             self._neighbours(*changing, by=change, above=0.0),
             self._neighbours(*changing, by=-change, above=0.0),
         )
@@ -105,17 +107,32 @@ class Meanings:
         ]
 
 
-class _Space:
-    """One layer's embeddings of the words compared with, at unit length."""
+class Space:
+    """One layer's embeddings, the mean of the words compared with taken off, at unit length."""
 
-    def __init__(self, layer: DynamicEmbedding, rows: Int[Tensor, " words"]) -> None:
+    def __init__(
+        self, layer: DynamicEmbedding, words: Sequence[str], rows: Int[Tensor, " words"]
+    ) -> None:
         self._layer = layer
-        words = layer.weight.index_select(0, rows)
-        self._mean = words.mean(0) if len(words) else layer.weight.mean(0)
-        self._unit = torch.nn.functional.normalize(words - self._mean, dim=1)
+        self._places = {word: place for place, word in enumerate(words)}
+        vectors = layer.weight.index_select(0, rows)
+        self._mean = vectors.mean(0) if len(vectors) else layer.weight.mean(0)
+        self._unit = torch.nn.functional.normalize(vectors - self._mean, dim=1)
+
+    def words(self, words: Sequence[str]) -> Float[Tensor, "words dim"]:
+        """The vectors of some of the words compared with."""
+        return self._unit[[self._places[word] for word in words]]
+
+    def entities(
+        self, entities: Sequence[int], d: Float[Tensor, "mentions context_dim"]
+    ) -> Float[Tensor, "mentions dim"]:
+        """The vectors of these entities in the states d."""
+        rows = torch.tensor([len(SPECIALS) - 1 + e for e in entities], dtype=torch.long)
+        vectors = self._layer.entity(rows, d) - self._mean
+        return torch.nn.functional.normalize(vectors, dim=1)
 
     def near(
-        self, rows: Int[Tensor, " mentions"], d: Float[Tensor, "mentions context_dim"]
+        self, entities: Sequence[int], d: Float[Tensor, "mentions context_dim"]
     ) -> Float[Tensor, "mentions words"]:
-        vectors = self._layer.entity(rows, d) - self._mean
-        return torch.nn.functional.normalize(vectors, dim=1) @ self._unit.t()
+        """The cosine of each entity with every word."""
+        return self.entities(entities, d) @ self._unit.t()

@@ -40,8 +40,8 @@ class Reader(TextScores):
         self.models = models
         self.vocabulary = models.vocabulary
         self._engine = Engine(models)
-        self._meanings = Meanings(models.dynamic, models.vocabulary)
-        self._streaming = Streaming(self._engine, self._meanings)
+        self.meanings = Meanings(models.dynamic, models.vocabulary)
+        self._streaming = Streaming(self._engine, self.meanings)
         self._resolver = resolver
 
     @classmethod
@@ -83,7 +83,7 @@ class Reader(TextScores):
         if isinstance(texts, (str, bytes, Document, AnonymizedDocument, PreparedText)):
             raise TypeError(f"expected several texts, not one {type(texts).__name__}: use read()")
         prepared = (self.prepare(text, entities) for text in texts)
-        return read_texts(self._engine, prepared, unit, self._meanings if meanings else None)
+        return read_texts(self._engine, prepared, unit, self.meanings if meanings else None)
 
     def stream(
         self,

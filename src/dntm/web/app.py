@@ -1,9 +1,10 @@
-"""The application: a page and its files, and three questions it may ask.
+"""The application: a page and its files, and four questions it may ask.
 
 GET  /              the page
 GET  /static/NAME   its files, from memory
 GET  /api/about     the model, the limits, the example texts
 POST /api/read      a text -> its reading, an event a line (`events`)
+POST /api/maps      the beginning of a text -> the maps of its entities, where a reading was stopped
 POST /api/predict   a place in a text -> what both models expected there
 """
 
@@ -14,20 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from dntm.model.config import ModelConfig
+from dntm.reader.pair import ModelPair
 from dntm.reader.reader import Reader
 from dntm.web.events import line
 from dntm.web.guard import Guard
 from dntm.web.limits import Limits, Refused
 from dntm.web.pages import File, examples, page_files
 from dntm.web.readings import OpenReading, Readings
-from dntm.web.requests import ENTITIES, PredictRequest, ReadRequest, body_of
+from dntm.web.requests import ENTITIES, body_of
 
 
 def create_app(
@@ -50,17 +50,20 @@ def create_app(
         return JSONResponse(about)
 
     async def read(request: Request) -> Response:
-        asked = ReadRequest.parse(await body_of(request, limits), limits)
-        return _ReadingResponse(await readings.open(asked))
+        return _ReadingResponse(await readings.open(await body_of(request, limits)))
+
+    async def maps(request: Request) -> Response:
+        asked = await body_of(request, limits)
+        return JSONResponse(await readings.maps(asked, request.is_disconnected))
 
     async def predict(request: Request) -> Response:
-        asked = PredictRequest.parse(await body_of(request, limits), limits)
-        return JSONResponse(await readings.predictions(asked))
+        asked = await body_of(request, limits)
+        return JSONResponse(await readings.predictions(asked, request.is_disconnected))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        readings.close()
+        readings.workers.close()
 
     app = Starlette(
         routes=[
@@ -68,13 +71,15 @@ def create_app(
             Route("/static/{name}", static),
             Route("/api/about", about_page),
             Route("/api/read", read, methods=["POST"]),
+            Route("/api/maps", maps, methods=["POST"]),
             Route("/api/predict", predict, methods=["POST"]),
         ],
-        middleware=[Middleware(Guard, hosts=hosts)],
         exception_handlers={Refused: _refused},
         lifespan=lifespan,
     )
     app.state.readings = readings
+    # Outside of all that Starlette adds, so that its own answer to a failure has the headers too.
+    app.middleware_stack = Guard(app.build_middleware_stack(), hosts)
     return app
 
 
@@ -98,19 +103,28 @@ class _ReadingResponse(StreamingResponse):
 
 def _about(reader: Reader, limits: Limits) -> dict[str, Any]:
     return {
-        "model": _called(reader.models.dynamic.config),
-        "static": Path(reader.models.static_is).name,
+        "model": _called(reader.models),
+        "static": _beside(reader.models),
         "characters": limits.characters,
         "entities": [{"value": value, "title": title} for value, (title, _) in ENTITIES.items()],
         "examples": [asdict(example) for example in examples()],
     }
 
 
-def _called(config: ModelConfig) -> str:
-    return (
-        f"Model with dynamic {'input and output' if config.variant == 'both' else config.variant}, "
-        f"{config.merging} merging, {config.vocabulary:,} words"
-    )
+def _called(models: ModelPair) -> str:
+    words = f"{len(models.vocabulary.words):,} words"
+    config = models.dynamic.config
+    if config.variant == "baseline":
+        return f"A baseline without dynamic representations, {words}"
+    layers = "input and output" if config.variant == "both" else config.variant
+    return f"Model with dynamic {layers}, {config.merging} merging, {words}"
+
+
+def _beside(models: ModelPair) -> str:
+    if models.static.x.weight is models.dynamic.x.weight:
+        return "the same weights without a memory"
+    name = Path(models.static_is).name
+    return "its static twin" if name == "static" else f"the baseline {name}"
 
 
 def _file(file: File) -> Response:

@@ -6,6 +6,8 @@ sentence    its tokens, and the entities it mentions as they stand after it
 map         an entity's path among its nearest words, in the input and in the output space
 end         how much was computed, and how long it took
 error       why it stopped before its end
+
+The last one is `end` or `error`: without either the answer broke off.
 """
 
 import json
@@ -13,13 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dntm.reader.prepared import PreparedText
-from dntm.reader.reading import EntityReading, SentenceReading
-from dntm.web.meaning_map import meaning_map
+from dntm.reader.reading import SentenceReading
+from dntm.web.meaning_map import MeaningMap
 from dntm.web.surface import RawSentence, spaces
-from dntm.web.word_vectors import WordVectors
-
-NEAREST = 3
-"""How many of the nearest words, and of those that came nearer, a map shows for each mention."""
 
 
 def line(event: dict[str, Any]) -> bytes:
@@ -28,13 +26,14 @@ def line(event: dict[str, Any]) -> bytes:
 
 
 def start_event(
-    name: str, sentences: Sequence[RawSentence], prepared: PreparedText
+    name: str, sentences: Sequence[RawSentence], prepared: PreparedText, changing: str
 ) -> dict[str, Any]:
-    """What is known before the first sentence is read."""
+    """What is known before the first sentence is read; words come nearer in space `changing`."""
     return {
         "kind": "start",
         "id": name,
         "unit": "bits",
+        "changing": changing,
         "names": {str(number): called for number, called in prepared.names().items()},
         "notes": list(prepared.notes),
         "sentences": [{"text": s.text, "paragraph": s.paragraph} for s in sentences],
@@ -53,34 +52,16 @@ def sentence_event(sentence: SentenceReading, raw: Sequence[RawSentence]) -> dic
     return {"kind": "sentence", **plain}
 
 
-def map_events(
-    vectors: Mapping[str, WordVectors], sentences: Sequence[SentenceReading]
-) -> list[dict[str, Any]]:
-    """A map for each entity in each space."""
-    trails: dict[int, list[tuple[int, EntityReading]]] = {}
-    for sentence in sentences:
-        for entity in sentence.entities:
-            trails.setdefault(entity.entity, []).append((sentence.index, entity))
+def map_events(maps: Mapping[int, Mapping[str, MeaningMap]]) -> list[dict[str, Any]]:
+    """An entity's map in each space, one event an entity."""
     return [
         {
             "kind": "map",
             "entity": number,
-            "spaces": {name: _map(name, space, trail) for name, space in vectors.items()},
+            "spaces": {name: found.to_dict() for name, found in spaces.items()},
         }
-        for number, trail in trails.items()
+        for number, spaces in maps.items()
     ]
-
-
-def _map(
-    name: str, space: WordVectors, trail: Sequence[tuple[int, EntityReading]]
-) -> dict[str, Any]:
-    indices, states = zip(*trail, strict=True)
-    near = [state.input_words if name == "input" else state.output_words for state in states]
-    nearest = [
-        [one.word for one in (*words[:NEAREST], *state.gained[:NEAREST])]
-        for words, state in zip(near, states, strict=True)
-    ]
-    return meaning_map(indices, space.states(states), nearest, space.words).to_dict()
 
 
 def end_event(computed: int, seconds: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Guard: who may ask, how much, and which headers every answer carries.
+"""Guard: who may ask, and which headers every answer carries.
 
 The page is for the person at this machine. Another site that is open in the same browser must not
 reach it, neither directly (Origin, Sec-Fetch-Site) nor by a name of its own that resolves to this
@@ -16,7 +16,7 @@ _POLICY = (
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    "img-src 'self' data:",
+    "img-src 'self'",
     "connect-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
@@ -72,7 +72,7 @@ class Guard:
     def _problem(self, headers: Headers, method: str) -> str | None:
         host = headers.get("host", "")
         if not self._is_ours(host):
-            return f"this server is not called {host!r}"
+            return f"this server does not answer to {host!r} (see dntm serve --names)"
         origin = headers.get("origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             return f"requests from {origin!r} are refused"

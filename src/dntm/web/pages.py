@@ -17,12 +17,14 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_MODULES = ("dom", "shade", "trail", "map", "predictions", "text", "stream", "export", "app")
+_MODULES = (
+    *("dom", "shade", "trail", "map", "predictions", "text", "stream", "export"),
+    *("show", "reading", "editing", "app"),
+)
 """In an order in which each comes after what it imports."""
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 _LINKS = re.compile(r"^ *<(?:link|script)\b.*\n", re.MULTILINE)
-SLOT = "the reading stands here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def _export_page(page: Mapping[str, File]) -> str:
         f"<style>{style}</style>\n"
     )
     body = (
-        f'<script type="application/json" id="reading-data">{SLOT}</script>\n'
+        '<script type="application/json" id="reading-data"></script>\n'
         f'<script type="module">{script}</script>\n'
     )
     html = _LINKS.sub("", text("index.html"))

@@ -8,11 +8,11 @@ import json
 from dataclasses import dataclass
 from typing import Any, Self
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from dntm.corpus.text import WORD
 from dntm.reader.preparing import Kind
-from dntm.web.limits import Limits, Refused
+from dntm.web.limits import LEFT, Limits, Refused
 from dntm.web.surface import RawSentence, joined, raw_sentences
 
 ENTITIES: dict[str, tuple[str, tuple[Kind, ...]]] = {
@@ -22,6 +22,9 @@ ENTITIES: dict[str, tuple[str, tuple[Kind, ...]]] = {
     "inline": ("marked in the text: [1], [2]", ("inline",)),
 }
 """What may count as an entity: how the page calls it, and how the reader does."""
+
+
+LONGEST_ID = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +50,7 @@ class ReadRequest:
         if not isinstance(kind, str) or kind not in ENTITIES:
             raise Refused(422, f"entities must be one of {', '.join(ENTITIES)}")
         reading = body.get("reading", "")
-        if not isinstance(reading, str):
+        if not isinstance(reading, str) or len(reading) > LONGEST_ID:
             raise Refused(422, "reading must be the id of a reading")
         have = body.get("have", 0)
         if type(have) is not int or have < 0:
@@ -89,6 +92,8 @@ async def body_of(request: Request, limits: Limits) -> dict[str, Any]:
                     raise Refused(413, f"the request is larger than {limits.body:,} bytes")
     except TimeoutError:
         raise Refused(408, f"the request took longer than {limits.sending:g} s to come") from None
+    except ClientDisconnect:
+        raise Refused(*LEFT) from None
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
@@ -112,6 +117,11 @@ def _sentences(text: object, limits: Limits) -> tuple[RawSentence, ...]:
     sentences = raw_sentences(text)
     if not sentences:
         raise Refused(422, "the text is empty: paste or open one, or choose an example")
+    if len(sentences) > limits.sentences:
+        raise Refused(
+            422,
+            f"the text has {len(sentences):,} sentences; at most {limits.sentences:,} are read",
+        )
     for number, sentence in enumerate(sentences, start=1):
         if (words := len(WORD.findall(sentence.text))) > limits.words:
             raise Refused(

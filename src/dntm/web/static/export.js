@@ -2,7 +2,7 @@
 
 import { ask } from "./stream.js";
 
-const SLOT = "the reading stands here";
+const SLOT = 'id="reading-data">'; // its first place in the page: where the reading goes
 
 function download(text, name) {
   const address = URL.createObjectURL(new Blob([text], { type: "text/html" }));
@@ -19,7 +19,7 @@ function download(text, name) {
 export async function save(state) {
   const page = await (await ask("/static/export.html")).text();
   const data = JSON.stringify(state).replaceAll("<", "\\u003c");
-  download(page.replace(SLOT, () => data), "reading.html");
+  download(page.replace(SLOT, () => SLOT + data), "reading.html");
 }
 
 export function embedded() {

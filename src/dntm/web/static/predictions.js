@@ -3,12 +3,20 @@
 import { element } from "./dom.js";
 import { bits, hue, percent } from "./shade.js";
 
-function label(candidate, state) {
+function hasAppeared(entity, state, { sentence, position }) {
+  const here = state.sentences[sentence].tokens.slice(0, position);
+  const earlier = state.sentences.slice(0, sentence).flatMap(({ tokens }) => tokens);
+  return [...earlier, ...here].some((token) => token.entity === entity);
+}
+
+// What comes later in the text is not told: an entity has its name from its first mention on.
+function label(candidate, state, place) {
   if (candidate.entity) {
+    const known = hasAppeared(candidate.entity, state, place);
     return element(
       "span",
       { class: "entity", style: { "--hue": String(hue(candidate.entity)) } },
-      element("span", { class: "word" }, state.names[candidate.entity] ?? "a new entity"),
+      element("span", { class: "word" }, known ? state.names[candidate.entity] : "a new entity"),
       element("sup", {}, String(candidate.entity)),
     );
   }
@@ -21,7 +29,8 @@ function isActual(candidate, token) {
   return token.end ? candidate.word === "<eos>" : candidate.word === token.word;
 }
 
-function column(title, candidates, field, token, state) {
+function column(title, candidates, field, state, place) {
+  const token = state.sentences[place.sentence].tokens[place.position];
   const most = Math.max(...candidates.map((candidate) => candidate[field]), 1e-9);
   return element(
     "div",
@@ -33,7 +42,7 @@ function column(title, candidates, field, token, state) {
       candidates.map((candidate) => element(
         "li",
         { class: isActual(candidate, token) ? "actual" : "", style: { "--part": (candidate[field] / most).toFixed(3) } },
-        element("span", { class: "candidate" }, label(candidate, state), isActual(candidate, token) ? element("span", { class: "tick-mark", role: "img", "aria-label": ", the word here" }, " ✓") : ""),
+        element("span", { class: "candidate" }, label(candidate, state, place), isActual(candidate, token) ? element("span", { class: "tick-mark", role: "img", "aria-label": ", the word here" }, " ✓") : ""),
         element("span", { class: "part" }, percent(candidate[field])),
       )),
     ),
@@ -45,7 +54,7 @@ function lead(sentence, position) {
   return words.map((token, p) => (token.space && p > 0 ? ` ${token.word}` : token.word)).join("");
 }
 
-export function showPredictions(view, state, place, found, unit) {
+export function showPredictions(view, state, place, found) {
   const sentence = state.sentences[place.sentence];
   const token = sentence.tokens[place.position];
   const word = token.end ? "the end" : `“${token.word}”`;
@@ -61,10 +70,10 @@ export function showPredictions(view, state, place, found, unit) {
     element(
       "p",
       { class: "note" },
-      `In its place stands ${word}: ${bits(token.surprisal)} ${unit} for the dynamic model, ${bits(token.static_surprisal)} for the static one.`,
+      `In its place stands ${word}: ${bits(token.surprisal)} ${state.unit} for the dynamic model, ${bits(token.static_surprisal)} for the static one.`,
     ),
     found
-      ? element("div", { class: "columns" }, column("dynamic", found.dynamic, "probability", token, state), column("static", found.static, "static_probability", token, state))
+      ? element("div", { class: "columns" }, column("dynamic", found.dynamic, "probability", state, place), column("static", found.static, "static_probability", state, place))
       : "",
   );
 }

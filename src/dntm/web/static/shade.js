@@ -34,7 +34,7 @@ export function strength(value, mode) {
 }
 
 export const LEGENDS = {
-  dynamic: "The darker a word, the less the dynamic model expected it. Underlined: entities, each with its number.",
-  static: "The darker a word, the less the static model expected it. Underlined: entities, each with its number.",
+  dynamic: "The stronger the shade of a word, the less the dynamic model expected it. Underlined: entities, each with its number.",
+  static: "The stronger the shade of a word, the less the static model expected it. Underlined: entities, each with its number.",
   difference: "Green: the dynamic model expected it more than the static one. Dotted, red: less.",
 };

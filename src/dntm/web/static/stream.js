@@ -1,5 +1,7 @@
 // Talks to the server: a reading comes as one JSON value a line, as it is computed.
 
+const BROKEN_OFF = "The answer broke off.";
+
 export class Refusal extends Error {}
 
 async function refusal(response) {
@@ -33,12 +35,26 @@ export async function* events(body, signal) {
   const response = await ask("/api/read", body, signal);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
+  let last = "";
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await piece(reader);
     if (done) break;
     const lines = (rest + value).split("\n");
     rest = lines.pop();
-    for (const line of lines) yield JSON.parse(line);
+    for (const text of lines) {
+      const event = JSON.parse(text);
+      last = event.kind;
+      yield event;
+    }
   }
-  if (rest) throw new Refusal("The answer broke off.");
+  if (last !== "end" && last !== "error") throw new Refusal(BROKEN_OFF);
+}
+
+async function piece(reader) {
+  try {
+    return await reader.read();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refusal(BROKEN_OFF);
+  }
 }

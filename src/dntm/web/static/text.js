@@ -57,12 +57,12 @@ export function sentenceRow(sentence, s, unit, editable) {
   return element("div", { class: `sentence${starts}`, "data-row": s }, go, words, editable ? edit : "");
 }
 
-export function editorRow(sentence, s, save, cancel) {
+export function editorRow(text, s, done, cancel) {
   const field = element("textarea", { rows: "3", id: "sentence", spellcheck: "false" });
-  field.value = sentence.text;
+  field.value = text;
   field.addEventListener("keydown", (event) => {
     if (event.key === "Escape") cancel();
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(field.value);
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) done(field.value);
   });
   return element(
     "div",
@@ -76,11 +76,21 @@ export function editorRow(sentence, s, save, cancel) {
       element(
         "div",
         { class: "row" },
-        element("button", { type: "button", class: "primary", on: { click: () => save(field.value) } }, "Read from here"),
+        element("button", { type: "button", class: "primary", on: { click: () => done(field.value) } }, "Read from here"),
         element("button", { type: "button", on: { click: cancel } }, "Cancel"),
       ),
     ),
   );
+}
+
+// The text that sentences make: one line a paragraph, an empty line between two.
+export function whole(sentences) {
+  const paragraphs = [];
+  sentences.forEach(({ text, paragraph }, s) => {
+    if (s === 0 || paragraph !== sentences[s - 1].paragraph) paragraphs.push([]);
+    paragraphs.at(-1).push(text);
+  });
+  return paragraphs.map((parts) => parts.join(" ")).join("\n\n");
 }
 
 export function paint(view, state, mode) {

@@ -77,8 +77,8 @@ function mention(one, state, space) {
       "div",
       {},
       element("p", { class: "nearest" }, one[`${space}_words`].slice(0, 5).map((w) => w.word).join(", ")),
-      moved("nearer", "▲", one.gained),
-      moved("farther", "▼", one.lost),
+      space === state.changing ? moved("nearer", "▲", one.gained) : "",
+      space === state.changing ? moved("farther", "▼", one.lost) : "",
     ),
   );
 }

@@ -1,0 +1,39 @@
+// Editing a sentence where it stands, one at a time; what follows it is read again.
+
+import { byId } from "./dom.js";
+import { read } from "./reading.js";
+import { current, say, showPlace } from "./show.js";
+import { editorRow, whole } from "./text.js";
+
+let opened = null; // the sentence being edited
+
+export function edit(s) {
+  if (opened?.editor.isConnected) {
+    if (opened.field.value !== opened.text) {
+      say(`Sentence ${opened.s + 1} is being edited: read it or cancel first.`);
+      opened.field.focus();
+      return;
+    }
+    opened.cancel();
+  }
+  const { text } = current.state.sentences[s];
+  const row = byId("text").querySelector(`[data-row="${s}"]`);
+  const cancel = () => {
+    editor.replaceWith(row);
+    showPlace();
+    row.querySelector(".edit").focus();
+  };
+  const editor = editorRow(text, s, (changed) => readWith(s, changed), cancel);
+  const field = editor.querySelector("textarea");
+  opened = { s, text, editor, field, cancel };
+  row.replaceWith(editor);
+  field.focus();
+}
+
+function readWith(s, text) {
+  const sentences = current.state.raw.map((one, i) => (i === s ? { ...one, text } : one));
+  const edited = whole(sentences.filter((one) => one.text.trim()));
+  byId("input").value = edited;
+  byId("text").focus();
+  read(edited);
+}

@@ -1,0 +1,83 @@
+// What the page shows of a reading: its state, and the views of it.
+
+import { byId, chosen } from "./dom.js";
+import { embedded } from "./export.js";
+import { showMap } from "./map.js";
+import { bits, LEGENDS } from "./shade.js";
+import { find, mark, paint, rove, sentenceRow } from "./text.js";
+import { mentioned, showChips, showTrail } from "./trail.js";
+
+export const given = embedded(); // the reading of an exported page; none on the served one
+export const current = { state: empty() };
+let painting = false;
+
+export function empty() {
+  return {
+    id: "", kind: "", sentences: [], raw: [], names: {}, maps: {}, notes: [],
+    unit: "bits", changing: "input", total: 0, at: 0, entity: 0, place: null,
+  };
+}
+
+export function showText() {
+  const { state } = current;
+  byId("text").replaceChildren(...state.sentences.map((sentence, s) => sentenceRow(sentence, s, state.unit, !given)));
+  rove(byId("text"), find(byId("text"), 0, 0));
+}
+
+export function showMeaning() {
+  const { state } = current;
+  if (!state.entity && mentioned(state).length) state.entity = mentioned(state)[0][0];
+  const space = chosen("space");
+  showChips(byId("chips"), state);
+  showMap(byId("map"), state, space);
+  showTrail(byId("trail"), state, space);
+}
+
+export function showPlace() {
+  const { state } = current;
+  const mode = chosen("shade");
+  byId("legend").textContent = LEGENDS[mode];
+  paint(byId("text"), state, mode);
+  mark(byId("text"), state.place);
+  const slider = byId("slider");
+  slider.max = String(Math.max(1, state.sentences.length));
+  slider.value = String(state.at);
+  slider.setAttribute("aria-valuetext", `after sentence ${state.at} of ${state.total}`);
+  byId("slider-label").textContent = `After sentence ${state.at} of ${state.total}`;
+}
+
+function showTotals() {
+  const { state } = current;
+  const tokens = state.sentences.flatMap((sentence) => sentence.tokens);
+  const mean = (field, some) => bits(some.reduce((sum, token) => sum + token[field], 0) / some.length);
+  const said = (name, some) => (some.length
+    ? `${name}: ${mean("surprisal", some)} ${state.unit} a word dynamic, ${mean("static_surprisal", some)} static`
+    : "");
+  const back = tokens.filter((token) => token.group === "reappearing");
+  byId("totals").textContent = [said("All words", tokens), said("reappearing entities", back), ...state.notes]
+    .filter(Boolean).join(" · ");
+}
+
+export function showAll() {
+  showPlace();
+  showMeaning();
+  showTotals();
+}
+
+// While sentences stream in, the page is painted once a frame.
+export function showSoon() {
+  if (painting) return;
+  painting = true;
+  requestAnimationFrame(() => {
+    painting = false;
+    showAll();
+  });
+}
+
+export function say(message) {
+  byId("status").textContent = message;
+}
+
+export function complain(message) {
+  byId("error").textContent = message;
+}

@@ -1,0 +1,55 @@
+"""What a page asks of the server, and what it is told."""
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.web.tiny import PATIENCE
+
+Event = dict[str, Any]
+
+
+def read(client: TestClient, text: str, **fields: object) -> list[Event]:
+    """The events of a reading."""
+    response = client.post("/api/read", json={"text": text, **fields})
+    assert response.status_code == 200, response.text
+    return [json.loads(line) for line in response.text.splitlines()]
+
+
+def kinds(events: Sequence[Event]) -> list[str]:
+    return [event["kind"] for event in events]
+
+
+def refused(client: TestClient, path: str = "/api/read", **fields: object) -> tuple[int, str]:
+    """The status and the message."""
+    response = client.post(path, json=fields)
+    return response.status_code, response.json()["message"]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for something that happens in another thread."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > deadline:
+            pytest.fail("it has not come about")
+        time.sleep(0.01)
+
+
+@contextmanager
+def posted(address: str, path: str, body: bytes, length: int = 0) -> Iterator[socket.socket]:
+    """A connection over which a request was sent (or, if `length` is more, is being sent)."""
+    place = urlsplit(address)
+    with socket.create_connection((place.hostname, place.port), timeout=PATIENCE) as connection:
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: {place.netloc}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {length or len(body)}\r\n\r\n"
+        )
+        connection.sendall(head.encode() + body)
+        yield connection

@@ -1,0 +1,44 @@
+from dataclasses import replace
+
+import pytest
+from starlette.testclient import TestClient
+
+from dntm.reader.pair import ModelPair, without_memory
+from dntm.reader.reader import Reader
+from dntm.web.app import create_app
+
+
+def about(models: ModelPair) -> tuple[str, str]:
+    app = create_app(Reader(models))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        found = client.get("/api/about").json()
+    return found["model"], found["static"]
+
+
+def test_the_words_of_a_model_are_those_it_knows(reader: Reader) -> None:
+    model, static = about(reader.models)
+
+    words = len(reader.vocabulary.words)
+    assert model == f"Model with dynamic input and output, gru-relu merging, {words} words"
+    assert static == "the same weights without a memory"
+
+
+@pytest.mark.parametrize(
+    ("path", "called"),
+    [("/models/d/static", "its static twin"), ("runs/small-a", "the baseline small-a")],
+)
+def test_a_baseline_beside_it_is_called_by_its_folder(
+    reader: Reader, path: str, called: str
+) -> None:
+    other = without_memory(reader.models.dynamic)
+    other.x.weight = type(other.x.weight)(other.x.weight.clone(), requires_grad=False)
+
+    assert about(replace(reader.models, static=other, static_is=path))[1] == called
+
+
+def test_a_baseline_is_not_called_dynamic(reader: Reader) -> None:
+    static = reader.models.static
+
+    model, _ = about(replace(reader.models, dynamic=static))
+
+    assert model.startswith("A baseline without dynamic representations, ")

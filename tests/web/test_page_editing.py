@@ -1,0 +1,63 @@
+"""Changing a text on the page, in a real browser."""
+
+from playwright.sync_api import Page, expect
+
+from tests.web.using import read
+
+
+def test_after_an_edit_only_what_follows_is_read(page: Page) -> None:
+    read(page)
+    kept = page.locator("[data-row='0'] .token").first.get_attribute("aria-label")
+    page.locator("[data-row='2']").hover()
+
+    page.get_by_role("button", name="Edit sentence 3").click()
+    page.get_by_label("Sentence 3", exact=True).fill("The zorrel sat near the river.")
+    page.get_by_role("button", name="Read from here").click()
+
+    expect(page.get_by_role("status")).to_contain_text("Read 2 of 4 sentences")
+    expect(page.locator("[data-row='2']")).to_contain_text("river")
+    assert page.locator("[data-row='0'] .token").first.get_attribute("aria-label") == kept
+    expect(page.locator(".sentence")).to_have_count(4)
+
+
+def test_an_edit_can_be_given_up_with_the_keyboard(page: Page) -> None:
+    read(page)
+    page.get_by_role("button", name="Edit sentence 2").focus()
+
+    page.keyboard.press("Enter")
+    page.keyboard.type("nonsense")
+    page.keyboard.press("Escape")
+
+    expect(page.locator("#text")).not_to_contain_text("nonsense")
+    expect(page.get_by_role("button", name="Edit sentence 2")).to_be_focused()
+
+
+def test_one_sentence_is_edited_at_a_time_and_no_change_is_lost(page: Page) -> None:
+    read(page)
+    editor = page.get_by_role("textbox", name="Sentence")
+    page.get_by_role("button", name="Edit sentence 2").click(force=True)
+    page.get_by_role("button", name="Edit sentence 3").click(force=True)
+    expect(editor).to_have_count(1)
+    expect(editor).to_have_value("The zorrel slept.")
+
+    editor.fill("The zorrel sat.")
+    page.get_by_role("button", name="Edit sentence 1").click(force=True)
+
+    expect(editor).to_have_count(1)
+    expect(editor).to_have_value("The zorrel sat.")
+    expect(page.get_by_role("status")).to_contain_text("Sentence 3 is being edited")
+
+
+def test_an_edit_given_up_leaves_the_text_as_it_is_shown_now(page: Page) -> None:
+    read(page)
+    shade = "node => node.style.getPropertyValue('--shade')"
+    word = page.locator("[data-s='1'][data-p='2']")
+    page.get_by_role("button", name="Edit sentence 2").click(force=True)
+
+    page.get_by_label("static", exact=True).check(force=True)
+    page.get_by_role("button", name="Cancel").click()
+    after_editing = word.evaluate(shade)
+    page.get_by_label("dynamic", exact=True).check(force=True)
+    page.get_by_label("static", exact=True).check(force=True)
+
+    assert after_editing == word.evaluate(shade)

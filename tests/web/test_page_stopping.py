@@ -1,0 +1,106 @@
+"""Readings and questions that do not come to their end, in a real browser."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from playwright.sync_api import Error, Page, Route, expect
+
+from dntm.web.app import create_app
+from dntm.web.limits import Limits
+from tests.web.asking import until
+from tests.web.tiny import PausingReader, served
+from tests.web.using import paste, read
+
+
+def test_a_reading_can_be_stopped(page: Page, pausing: PausingReader) -> None:
+    pausing.gate.clear()
+    paste(page)
+    expect(page.locator(".sentence")).to_have_count(1)
+    until(lambda: pausing.steps == 2)
+
+    page.get_by_role("button", name="Stop").click()
+
+    expect(page.get_by_role("status")).to_have_text("Stopped after 1 of 4 sentences.")
+    expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+    expect(page.get_by_role("img", name="Path of Marta")).to_be_visible()
+    pausing.gate.set()
+    page.wait_for_timeout(500)
+    assert page.locator(".sentence").count() == 1
+
+
+def test_a_reading_that_takes_too_long_shows_what_was_read(
+    visit: Callable[[str], Page], pausing: PausingReader
+) -> None:
+    pausing.gate.clear()
+    with served(create_app(pausing, Limits(seconds=5))) as address:
+        page = visit(address)
+        paste(page)
+
+        expect(page.get_by_role("alert")).to_contain_text("longer than 5 s")
+        expect(page.get_by_role("status")).to_have_text("Stopped after 1 of 4 sentences.")
+        expect(page.get_by_role("img", name="Path of Marta")).to_be_visible()
+        pausing.gate.set()
+
+
+def test_an_answer_that_breaks_off_between_two_lines_is_noticed(page: Page) -> None:
+    def half(route: Route) -> None:
+        response = route.fetch()
+        lines = response.text().splitlines(keepends=True)
+        route.fulfill(response=response, body="".join(lines[:3]))
+
+    page.route("**/api/read", half)
+
+    paste(page)
+
+    expect(page.get_by_role("alert")).to_have_text("The answer broke off.")
+    expect(page.get_by_role("status")).to_have_text("Stopped after 2 of 4 sentences.")
+    expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+
+
+def held_questions(page: Page) -> list[Route]:
+    """From now on no question for predictions reaches the server; those asked stand here."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/api/predict", hold)
+    return held
+
+
+def test_a_question_about_an_earlier_reading_is_not_answered_in_a_new_one(page: Page) -> None:
+    held = held_questions(page)
+    read(page)
+    page.locator("[data-s='3'][data-p='2']").click()
+    expect(page.locator("#expected")).to_contain_text("In its place stands")
+
+    page.get_by_text("Text: paste or change it here").click()
+    read(page, "A ferry left.")
+    with suppress(Error):  # the page may have given it up
+        held[0].continue_()
+    page.wait_for_timeout(500)
+
+    expect(page.locator("#expected")).to_contain_text("Choose a word of the text")
+    expect(page.get_by_role("alert")).to_be_empty()
+
+
+def test_a_question_is_given_up_when_another_is_asked(page: Page) -> None:
+    held_questions(page)
+    read(page)
+    page.locator("[data-s='3'][data-p='2']").click()
+
+    with page.expect_event("requestfailed") as failed:
+        page.locator("[data-s='3'][data-p='1']").click()
+
+    assert failed.value.url.endswith("/api/predict")
+    expect(page.get_by_role("alert")).to_be_empty()
+
+
+def test_predictions_are_asked_for_with_the_entities_of_the_reading(page: Page) -> None:
+    read(page)
+    page.get_by_label("Entities").first.select_option("names")
+
+    with page.expect_request("**/api/predict") as asked:
+        page.locator("[data-s='3'][data-p='2']").click()
+
+    assert '"entities":"both"' in (asked.value.post_data or "")

@@ -1,0 +1,158 @@
+import pytest
+from starlette.testclient import TestClient
+
+from dntm.benchmark.serve import spelled
+from dntm.reader.reader import Reader
+from dntm.web.app import create_app
+from dntm.web.limits import Limits
+from dntm.web.pages import examples
+from tests.web.asking import kinds, read
+from tests.web.tiny import TEXT, PausingReader
+
+
+def test_the_stream_says_what_the_reader_says(client: TestClient, reader: Reader) -> None:
+    events = read(client, TEXT)
+
+    whole = reader.read(TEXT, entities=("names", "unknown"))
+    assert kinds(events) == ["start", *["sentence"] * 4, "map", "map", "end"]
+    assert events[0]["names"] == {"1": "Marta", "2": "zorrel"}
+    for event, sentence in zip(events[1:5], whole.sentences, strict=True):
+        assert event["index"] == sentence.index
+        for sent, expected in zip(event["tokens"], sentence.tokens, strict=True):
+            assert sent["word"] == expected.word
+            assert sent["entity"] == expected.entity
+            assert sent["surprisal"] == pytest.approx(expected.surprisal)
+            assert sent["static_surprisal"] == pytest.approx(expected.static_surprisal)
+        nearest = [[near["word"] for near in e["input_words"]] for e in event["entities"]]
+        assert nearest == [[near.word for near in e.input_words] for e in sentence.entities]
+
+
+def test_raw_sentences_and_spaces_are_those_of_the_text(client: TestClient) -> None:
+    events = read(client, 'Old "Marta" left.\n\nThen  Marta\'s boat came.')
+
+    assert [s["text"] for s in events[0]["sentences"]] == [
+        'Old "Marta" left.', "Then Marta's boat came."
+    ]  # fmt: skip
+    assert [s["paragraph"] for s in events[0]["sentences"]] == [0, 1]
+    spaced = [("" if not t["space"] else " ") + t["word"] for t in events[2]["tokens"][:-1]]
+    assert "".join(spaced) == "Then Marta's boat came."
+
+
+def test_every_entity_has_a_map_with_a_stop_after_each_sentence_that_mentions_it(
+    client: TestClient,
+) -> None:
+    maps = {event["entity"]: event["spaces"] for event in read(client, TEXT)[5:7]}
+
+    assert [stop[0] for stop in maps[1]["input"]["path"]] == [0, 1, 3]
+    assert [stop[0] for stop in maps[2]["output"]["path"]] == [2, 3]
+    assert len(maps[1]["input"]["words"]) > 3
+
+
+def test_after_an_edit_only_what_follows_is_computed_again(pausing: PausingReader) -> None:
+    with TestClient(create_app(pausing), base_url="http://127.0.0.1") as client:
+        first = read(client, TEXT)
+        edited = TEXT.replace("slept", "sat")
+
+        again = read(client, edited, reading=first[0]["id"], have=4)
+
+        assert kinds(again)[:5] == ["start", "kept", "kept", "sentence", "sentence"]
+        assert again[-1]["computed"] == 2
+        fresh = read(client, edited)
+        assert [s["tokens"] for s in again[3:5]] == [s["tokens"] for s in fresh[3:5]]
+        assert again[5:7] == fresh[5:7]
+
+
+def test_an_edit_that_makes_a_word_an_entity_is_read_from_its_first_mention(
+    client: TestClient,
+) -> None:
+    first = read(client, "The zunk slept. The day came. Marta left.")
+
+    again = read(
+        client, "The zunk slept. The day came. A zunk left.", reading=first[0]["id"], have=3
+    )
+
+    assert again[-1]["computed"] == 3
+    assert again[1]["tokens"][1]["entity"] == 1
+
+
+def test_a_page_that_has_less_than_the_server_gets_the_rest(client: TestClient) -> None:
+    first = read(client, TEXT)
+
+    again = read(client, TEXT, reading=first[0]["id"], have=1)
+
+    assert kinds(again)[1:5] == ["kept", "sentence", "sentence", "sentence"]
+
+
+def test_a_reading_the_server_has_forgotten_is_simply_read_again(reader: Reader) -> None:
+    app = create_app(reader, Limits(remembered=5))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        first = read(client, TEXT)
+        read(client, "Some other day. The ferry came.")
+
+        again = read(client, TEXT, reading=first[0]["id"], have=4)
+
+        assert kinds(again)[1:5] == ["sentence"] * 4
+        assert len(app.state.readings.memory) <= 5
+
+
+def test_a_name_of_a_reading_cannot_be_guessed(client: TestClient) -> None:
+    names = {read(client, TEXT)[0]["id"] for _ in range(3)}
+
+    assert len(names) == 3
+    assert all(len(name) >= 20 for name in names)
+
+
+def test_predictions_are_the_readers(client: TestClient, reader: Reader) -> None:
+    first = read(client, TEXT)
+    question = {"text": TEXT, "sentence": 3, "position": 2}
+
+    with_reading = client.post("/api/predict", json={**question, "reading": first[0]["id"]}).json()
+    without = client.post("/api/predict", json=question).json()
+
+    *_, before, _ = reader.stream(TEXT)
+    assert before.position is not None
+    expected = reader.predictions(before.position, ["A", 2], 8).to_dict()
+    assert with_reading == without
+    for column in ("dynamic", "static"):
+        assert [c["word"] for c in without[column]] == [c["word"] for c in expected[column]]
+        assert [c["probability"] for c in without[column]] == pytest.approx(
+            [c["probability"] for c in expected[column]]
+        )
+
+
+def test_what_is_computed_for_predictions_is_remembered(pausing: PausingReader) -> None:
+    with TestClient(create_app(pausing), base_url="http://127.0.0.1") as client:
+        question = {"text": TEXT, "sentence": 3, "position": 2, "reading": "mine"}
+        first = client.post("/api/predict", json=question).json()
+        pausing.known.clear()
+
+        again = client.post("/api/predict", json=question).json()
+
+        assert again == first
+        assert pausing.known == [4]
+
+
+def test_a_stopped_reading_can_ask_for_the_maps_of_what_was_read(client: TestClient) -> None:
+    events = read(client, TEXT)
+    beginning = read(
+        client, "Old Marta kept the ferry. Every day Marta rowed over. The zorrel slept."
+    )
+
+    found = client.post("/api/maps", json={"text": TEXT, "have": 4}).json()
+    part = client.post("/api/maps", json={"text": TEXT, "have": 3, "reading": events[0]["id"]})
+
+    assert found == events[5:7]
+    assert part.json()[0] == beginning[4]
+
+
+def test_predictions_at_the_first_word_of_a_text(client: TestClient) -> None:
+    found = client.post("/api/predict", json={"text": TEXT, "sentence": 0, "position": 0}).json()
+
+    assert len(found["dynamic"]) == len(found["static"]) == 8
+
+
+def test_all_examples_are_read_with_entities(client: TestClient) -> None:
+    for example in examples():
+        events = read(client, example.text)
+        assert events[0]["names"], example.title
+        assert spelled(events) == "".join(example.text.split())

@@ -1,0 +1,179 @@
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2
+import pytest
+from starlette.testclient import TestClient
+
+from dntm.reader.prepared import PreparedText
+from dntm.reader.reader import Reader
+from dntm.web.app import create_app
+from dntm.web.guard import HEADERS
+from dntm.web.limits import Limits
+from tests.web.asking import kinds, posted, read, refused, until
+from tests.web.tiny import PATIENCE, TEXT, PausingReader, served
+
+
+@pytest.mark.parametrize("text", ["", "  \n ", None, 3, "\ud800 left."])
+def test_a_text_without_words_or_that_is_none_is_refused(client: TestClient, text: object) -> None:
+    response = client.post(
+        "/api/read",
+        content=json.dumps({"text": text}),
+        headers={"Content-Type": "application/json"},
+    )
+
+    assert response.status_code == 422
+    assert "text" in response.json()["message"]
+
+
+def test_a_long_text_is_refused_with_its_length_and_the_limit(client: TestClient) -> None:
+    status, message = refused(client, text="so " * 7_000)
+
+    assert status == 413
+    assert "21,000" in message
+    assert "20,000" in message
+
+
+def test_a_large_request_is_refused_before_it_is_read(client: TestClient) -> None:
+    status, message = refused(client, text="so " * 1_000_000)
+
+    assert status == 413
+    assert "bytes" in message
+
+
+def test_a_sentence_without_end_is_refused(client: TestClient) -> None:
+    status, message = refused(client, text="One day. So " + "so " * 599)
+
+    assert status == 422
+    assert "sentence 2 has 600 words" in message
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "name"),
+    [
+        ("/api/read", {"entities": "all"}, "entities"),
+        ("/api/read", {"entities": ["names"]}, "entities"),
+        ("/api/read", {"reading": 5}, "reading"),
+        ("/api/read", {"reading": "x" * 65}, "reading"),
+        ("/api/read", {"have": -1}, "have"),
+        ("/api/predict", {"sentence": 9, "position": 0}, "sentence"),
+        ("/api/predict", {"sentence": True, "position": 0}, "sentence"),
+        ("/api/predict", {"sentence": 0, "position": 99}, "position"),
+        ("/api/predict", {"sentence": 0}, "position"),
+        ("/api/maps", {}, "have"),
+        ("/api/maps", {"have": 5}, "have"),
+    ],
+)
+def test_a_field_that_makes_no_sense_is_named(
+    client: TestClient, path: str, fields: dict[str, object], name: str
+) -> None:
+    status, message = refused(client, path, text=TEXT, **fields)
+
+    assert status == 422
+    assert message.startswith(name)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b"[" * 100_000])
+def test_what_is_no_json_object_is_refused(client: TestClient, content: bytes) -> None:
+    response = client.post(
+        "/api/read", content=content, headers={"Content-Type": "application/json"}
+    )
+
+    assert response.status_code == 422
+
+
+def test_only_json_is_taken_so_that_no_form_of_another_site_can_post(client: TestClient) -> None:
+    response = client.post(
+        "/api/read", content=json.dumps({"text": TEXT}), headers={"Content-Type": "text/plain"}
+    )
+
+    assert response.status_code == 415
+
+
+@pytest.mark.parametrize(
+    "name", ["..%2Fpages.py", "%2e%2e/pages.py", "..\\pages.py", "/etc/passwd"]
+)
+def test_no_path_reaches_the_disk(client: TestClient, name: str) -> None:
+    response = client.get(f"/static/{name}")
+
+    assert response.status_code == 404
+    assert "import" not in response.text
+
+
+def test_a_text_of_too_many_sentences_is_refused(reader: Reader) -> None:
+    app = create_app(reader, Limits(sentences=3))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        assert refused(client, text=TEXT) == (
+            422,
+            "the text has 4 sentences; at most 3 are read",
+        )
+
+
+class Unable(Reader):
+    """Cannot read any text."""
+
+    problem: Exception
+
+    def prepare(self, *_: object, border: int = 0) -> PreparedText:  # noqa: ARG002
+        raise self.problem
+
+
+@pytest.mark.parametrize("path", ["/api/read", "/api/predict", "/api/maps"])
+def test_what_the_reader_finds_wrong_with_a_text_is_said(reader: Reader, path: str) -> None:
+    unable = Unable(reader.models)
+    unable.problem = ValueError("no such words")
+    with TestClient(create_app(unable), base_url="http://127.0.0.1") as client:
+        answer = refused(client, path, text=TEXT, sentence=0, position=0, have=1)
+
+        assert answer == (422, "no such words")
+
+
+def test_an_answer_to_a_failure_carries_every_header(reader: Reader) -> None:
+    unable = Unable(reader.models)
+    unable.problem = RuntimeError("broken")
+    app = create_app(unable)
+    with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
+        response = client.post("/api/read", json={"text": TEXT})
+
+        assert response.status_code == 500
+        assert {name: response.headers.get(name) for name in HEADERS} == HEADERS
+
+
+def test_a_reading_that_takes_too_long_ends_with_a_message(pausing: PausingReader) -> None:
+    pausing.gate.clear()
+    app = create_app(pausing, Limits(seconds=3))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        events = read(client, TEXT)
+        pausing.gate.set()
+
+        assert kinds(events) == ["start", "sentence", "error"]
+        assert events[-1]["message"] == "reading took longer than 3 s and was stopped"
+        assert app.state.readings.workers.active == 0
+
+
+def test_a_request_that_never_ends_is_given_up(reader: Reader) -> None:
+    with (
+        served(create_app(reader, Limits(sending=0.2))) as address,
+        posted(address, "/api/read", b"{", length=100) as connection,
+    ):
+        answer = connection.recv(1000)
+
+    assert answer.startswith(b"HTTP/1.1 408")
+
+
+def test_one_reading_too_many_is_told_to_come_again(pausing: PausingReader) -> None:
+    pausing.gate.clear()
+    app = create_app(pausing, Limits(readings=1))
+    with served(app) as address, ThreadPoolExecutor(1) as background:
+        waiting = background.submit(
+            httpx2.post, f"{address}/api/read", json={"text": TEXT}, timeout=PATIENCE
+        )
+        until(lambda: app.state.readings.workers.active)
+
+        response = httpx2.post(f"{address}/api/read", json={"text": TEXT}, timeout=PATIENCE)
+        pausing.gate.set()
+
+        assert response.status_code == 503
+        assert response.headers["retry-after"]
+        assert "try again" in response.json()["message"]
+        assert waiting.result().status_code == 200

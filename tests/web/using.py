@@ -1,0 +1,26 @@
+"""What a person does on the page."""
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.web.tiny import TEXT
+
+
+def paste(page: Page, text: str = TEXT) -> None:
+    """Paste a text and have it read."""
+    page.get_by_label("Text", exact=True).fill(text)
+    page.get_by_role("button", name="Read", exact=True).click()
+
+
+def read(page: Page, text: str = TEXT) -> None:
+    """The same, up to the end of the reading."""
+    paste(page, text)
+    expect(page.get_by_role("status")).to_contain_text("sentences in")
+
+
+def chip(page: Page, name: str) -> Locator:
+    return page.get_by_role("group", name="Entities").get_by_role("button", name=name)
+
+
+def trail(page: Page) -> list[str]:
+    """The sentences, from 1, that mention the chosen entity."""
+    return page.locator(".trail > li > .go").all_inner_texts()
