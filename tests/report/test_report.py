@@ -129,6 +129,17 @@ def test_perplexities_come_from_the_records_alone(made: StudyFolder) -> None:
             assert float(rows[name][f"{group}_paper"]) == getattr(PAPER_TABLE_3[name], group).mean
 
 
+def test_each_documents_sums_add_up_to_the_tables(made: StudyFolder) -> None:
+    with (made.report / "documents.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if (row["model"], row["seed"]) == ("A", "1")]
+
+    records = Records.read(made.path / "runs" / "A-1" / "records-test.csv")
+
+    assert sum(int(row["all_tokens"]) for row in rows) == len(records)
+    nats = -sum(float(row["all_nats"]) for row in rows)
+    assert nats == pytest.approx(float(records.log_probability.sum()), abs=1e-3)
+
+
 def test_the_best_of_each_block_is_bold_and_the_baseline_never(made: StudyFolder) -> None:
     report = content(read_results(made))
 
@@ -181,7 +192,7 @@ def test_the_same_files_give_the_same_bytes_anywhere(made: StudyFolder, tmp_path
         for n in ("one", "two")
     )
     assert one == two
-    assert len(one) == 2 + 3 + 2 * 6
+    assert len(one) == 3 + 3 + 2 * 6
 
 
 def test_no_report_holds_a_path_of_the_machine(made: StudyFolder) -> None:

@@ -2,6 +2,7 @@
 
 report.html         one self-contained page
 report.md           the same as text
+documents.csv       the sums of each test document under each run
 figures/*.svg
 tables/*.csv, *.tex
 """
@@ -12,6 +13,7 @@ from dntm.experiments.study import StudyFolder
 from dntm.files import new_folder, write_text
 from dntm.report.content import content
 from dntm.report.document import Report
+from dntm.report.documents import documents_csv
 from dntm.report.html import as_html
 from dntm.report.markdown import as_markdown
 from dntm.report.results import read_results
@@ -29,10 +31,12 @@ def write_report(folder: StudyFolder, target: Path | None = None) -> Report:
     target = target or folder.report
     if target.exists() and any(target.iterdir()) and not (target / "report.html").exists():
         raise ValueError(f"{target} holds something else than a report: choose another folder")
-    report = content(read_results(folder))
+    results = read_results(folder)
+    report = content(results)
     with new_folder(target, overwrite=True) as new:
         write_text(new / "report.html", as_html(report))
         write_text(new / "report.md", as_markdown(report))
+        write_text(new / "documents.csv", documents_csv(results))
         for table in report.tables:
             write_text(new / "tables" / f"{table.key}.csv", as_csv(table))
             write_text(new / "tables" / f"{table.key}.tex", as_latex(table))
