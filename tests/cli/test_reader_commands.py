@@ -110,7 +110,7 @@ def test_score_prints_a_tidy_row_for_every_token_of_every_document(
     assert {row["document"] for row in rows} == {str(path) for path in paths}
 
 
-def test_scores_are_printed_before_all_documents_are_read(
+def test_all_documents_before_a_bad_one_are_scored(
     model: Path, story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "bad.txt").write_bytes(b"\xff")
@@ -120,7 +120,7 @@ def test_scores_are_printed_before_all_documents_are_read(
 
     printed = capsys.readouterr()
     assert "bad.txt, line 1: byte 0xff at column 1 is not UTF-8" in printed.err
-    assert printed.out.count(f"{story}\t1\t1\tThe") == 32
+    assert printed.out.count(f"{story}\t1\t1\tThe") == 40
 
 
 def test_an_interrupted_score_leaves_no_half_file_and_skips_on_request(

@@ -72,13 +72,13 @@ def test_a_name_of_several_words_in_the_prefix_counts_as_its_words(reader: Reade
 
 
 def test_a_mention_across_the_border_stays_words(reader: Reader) -> None:
-    prefix, stimulus = "Ann met Big Bo. Big Bo left Big", "Bo at home. Ann sat."
-    apart = anonymized("Ann met 1 .", "1 left Big Bo at home .", "Ann sat .")
+    prefix, stimulus = "She met Big Bo. Big Bo left Big", "Bo at home. He sat."
+    apart = anonymized("She met 1 .", "1 left Big Bo at home .", "He sat .")
     [scored] = reader.token_score(apart)
 
     [found] = reader.conditional_score(prefix, stimulus, reduction=total, entities="names")
 
-    assert [word for word, _ in scored[-7:]] == ["Bo", "at", "home", ".", "Ann", "sat", "."]
+    assert [word for word, _ in scored[-7:]] == ["Bo", "at", "home", ".", "He", "sat", "."]
     assert found == pytest.approx(sum(value for _, value in scored[-7:]))
 
 

@@ -45,6 +45,7 @@ function listenToText() {
 }
 
 function listenToForm() {
+  byId("read").disabled = false; // before, the browser would send the form and lose the text
   byId("form").addEventListener("submit", (event) => {
     event.preventDefault();
     read(byId("input").value);
