@@ -5,6 +5,7 @@ a time. Either way there is one step for each sentence.
 """
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,12 +53,21 @@ class Engine:
         return self.models.dynamic.initial_state(texts), self.models.static.initial_state(texts)
 
     def advance(
-        self, texts: Sequence[Sequence[Sequence[int]]], states: States
+        self,
+        texts: Sequence[Sequence[Sequence[int]]],
+        states: States,
+        pool: Executor | None = None,
     ) -> tuple[list[list[Step]], States]:
-        """Read some sentences (rows) of each text: a step for each, and the states after them."""
+        """Read some sentences (rows) of each text: a step for each, and the states after them.
+
+        In a `pool` the static model reads while the dynamic one does.
+        """
         dynamic, static = self.models.dynamic, self.models.static
+        beside = pool and pool.submit(static.score, static.plan(texts), states[1])
         scores, begins, after = dynamic.trace(dynamic.plan(texts), states[0])
-        static_scores, static_after = static.score(static.plan(texts), states[1])
+        static_scores, static_after = (
+            beside.result() if beside else static.score(static.plan(texts), states[1])
+        )
         width = begins.shape[2]
         found: list[list[Step]] = []
         firsts = np.cumsum([0, *map(len, texts)])
@@ -75,9 +85,11 @@ class Engine:
         """Read whole texts side by side; each stretch gives some more steps of every text."""
         rows = [[self.rows(sentence) for sentence in text.sentences] for text in texts]
         states = self.initial(len(texts))
-        for start in range(0, max(map(len, rows), default=0), STRETCH):
-            steps, states = self.advance([text[start : start + STRETCH] for text in rows], states)
-            yield steps
+        with ThreadPoolExecutor(1) as pool:
+            for start in range(0, max(map(len, rows), default=0), STRETCH):
+                part = [text[start : start + STRETCH] for text in rows]
+                steps, states = self.advance(part, states, pool)
+                yield steps
 
     def sentence_nats(
         self, sentences: Sequence[Sequence[int]], states: States
