@@ -6,18 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from dntm.cli.main import main
 from dntm.evaluation.records import Records
 from dntm.training.run_folder import RunFolder
+from tests.cli.running import fails, run
 
 SMALL = (
     *("--model.embedding-dim", "8", "--model.hidden-dim", "8", "--model.encoder-dim", "8"),
     *("--model.context-dim", "8", "--training.epochs", "1"),
 )
-
-
-def run(*arguments: str | Path) -> None:
-    main([str(argument) for argument in arguments])
 
 
 @pytest.fixture(scope="module")
@@ -39,16 +35,6 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trained(dataset: Path, tmp_path: Path) -> Path:
     run("train", "--dataset", dataset, "--output-dir", tmp_path / "run", *SMALL)
     return tmp_path / "run"
-
-
-def fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as exit_:
-        run(*arguments)
-    error = capsys.readouterr().err
-    assert exit_.value.code not in (0, None)
-    assert "Traceback" not in error
-    return error
 
 
 def test_train_prints_the_token_groups_and_leaves_a_run_folder(
