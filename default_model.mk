@@ -2,6 +2,8 @@
 #
 # FOLDER holds ontogum/, litbank/ and craft/ (annotated) and text/ (wikinews, novels, academic), as
 # docs/default_model.md says. Stopped at any moment, the same command goes on.
+#
+# make default-readings            what the model in the box says of texts it has not seen
 
 DATA  ?= data
 WORK  := runs/default-model
@@ -13,6 +15,11 @@ BUILD := $(DNTM) data build --max-sentences 28
 default-model: $(WORK)/both/all_results.json $(WORK)/baseline/all_results.json
 	$(DNTM) export $(WORK)/both --static $(WORK)/baseline --overwrite \
 		--output-dir src/dntm/pretrained --note "$$(cat docs/default_model_note.txt)"
+
+.PHONY: default-readings
+default-readings: | install
+	for text in docs/results/texts/*.txt src/dntm/web/texts/*.txt; do \
+		$(DNTM) read $$text --output docs/results/readings/$$(basename $$text) || exit 1; done
 
 # The genres of OntoGUM that are left out may not be used commercially
 $(WORK)/parts/ontogum: | install

@@ -1,3 +1,4 @@
+import csv
 import json
 import signal
 import subprocess
@@ -6,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.training.run_folder import RunFolder
 from tests.cli.running import fails, run
@@ -57,6 +59,20 @@ def test_evaluate_writes_a_record_for_every_token(
     records = Records.read(trained / "records-test.csv")
     assert records.token[:8] == ["[1]", "met", "Bo", "<eos>", "[1]", "left", "<eos>", "[1]"]
     assert "perplexity on test" in capsys.readouterr().out
+
+
+def test_the_sums_of_each_document_add_up_to_those_of_the_split(
+    trained: Path, tmp_path: Path
+) -> None:
+    run("evaluate", trained, "--by-document", tmp_path / "sums.csv")
+
+    records = Records.read(trained / "records-test.csv")
+    with (tmp_path / "sums.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["document"] for row in rows] == sorted(set(records.document))
+    for group, score in score_groups(records).items():
+        assert sum(int(row[f"{group}_tokens"]) for row in rows) == score.tokens
+        assert sum(float(row[f"{group}_nats"]) for row in rows) == pytest.approx(score.nats)
 
 
 def test_a_runs_own_settings_train_it_again_and_options_override_them(

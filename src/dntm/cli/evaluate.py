@@ -10,9 +10,12 @@ from dntm.cli.runs import dataset_of, documents_of, model_of, result_file
 from dntm.cli.tables import print_groups
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.splits import Split
-from dntm.evaluation.groups import as_plain, score_groups
+from dntm.evaluation.by_document import as_csv, document_rows, sum_columns
+from dntm.evaluation.groups import GROUPS, as_plain, score_groups
 from dntm.evaluation.ideal import ideal_records
 from dntm.evaluation.records import Records
+from dntm.evaluation.uncertainty import group_sums
+from dntm.files import write_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,25 +31,32 @@ class Command:
     records: bool = True
     """Write one CSV record per predicted token to RUN/records-SPLIT.csv; with another --dataset
     than the run's own to RUN/records-SPLIT-DATASET.csv."""
+    by_document: Path | None = None
+    """Also write each document's tokens and nats by group, a row for each run, to this CSV file."""
 
     def run(self) -> None:
         """Print the table and write the records."""
         if not self.runs:
             raise ValueError("no run given, expected at least one run folder")
-        table, ideal_row, written = {}, {}, []
+        table, ideal_row, written, sums = {}, {}, [], []
         for run in self.runs:
             dataset = dataset_of(run, self.dataset)
             records = _score(run, dataset, self.split)
             table[str(run)] = as_plain(score_groups(records))
             if ideal := ideal_records(dataset, self.split):
                 ideal_row["ideal reader"] = as_plain(score_groups(ideal))
+            groups = [group_sums([records], group) for group in GROUPS]
+            sums += [[str(run), *row] for row in document_rows(groups)]
             if self.records:
                 path = result_file(run, dataset, f"records-{self.split}")
                 records.write(path)
-                written.append(path)
+                written.append(f"records: {path}")
+        if self.by_document:
+            write_text(self.by_document, as_csv(["run", "document", *sum_columns(GROUPS)], sums))
+            written.append(f"documents: {self.by_document}")
         print_groups(f"perplexity on {self.split}", table | ideal_row)
-        for path in written:
-            print(f"records: {path}")
+        for line in written:
+            print(line)
 
 
 def _score(run: Path, dataset: Dataset, split: str) -> Records:
