@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from jaxtyping import install_import_hook
 
+# Some tests compare bit for bit, which holds for one number of threads only
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 install_import_hook("dntm.model", "beartype.beartype")
 
 FIXTURES = Path(__file__).parent / "fixtures"

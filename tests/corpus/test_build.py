@@ -9,9 +9,10 @@ import pytest
 from dntm.corpus.build import BuildConfig
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import Mention
-from dntm.corpus.prepare import ReadConfig, prepare
+from dntm.corpus.prepare import ReadConfig, prepare, prepare_storyworld
 from dntm.corpus.resolver import Resolver
 from dntm.corpus.source import InputError
+from dntm.corpus.storyworld.story import StoryworldConfig
 
 
 def line(name: str, sentences: list[list[str]], *chains: list[list[int]]) -> str:
@@ -111,6 +112,25 @@ def test_unknown_words_of_plain_text_become_entities(tmp_path: Path) -> None:
     assert first.sentences[0][:6] == ["the", 1, "sat", ".", "the", 1]
 
 
+def test_the_vocabulary_of_another_dataset_is_taken_as_it_is(tmp_path: Path) -> None:
+    build(corpus(tmp_path / "c"), tmp_path / "one", max_entities=2)
+    source = tmp_path / "all.jsonl"
+    mentions = [[[i, i], [i + 3, i + 3]] for i in range(3)]
+    source.write_text(
+        line("many", [["x", "y", "z", "u", "v", "w"]], *mentions)
+        + "".join(line(f"d{i}", [["Ann", "sang", "loud"], ["she", "ran"]]) for i in range(9))
+    )
+
+    built = build(source, tmp_path / "two", vocabulary_of=tmp_path / "one")
+
+    one, two = (Dataset.open(tmp_path / name).vocabulary for name in ("one", "two"))
+    assert two == one
+    assert "loud" not in two.words
+    assert built["entities"] == 2
+    assert built["left_out"]["too_many_entities"] == 1
+    assert built["settings"]["vocabulary_of"] == str(tmp_path / "one")
+
+
 class EveryFirstWord:
     """A resolver that takes the first word of every sentence for the same entity."""
 
@@ -204,3 +224,20 @@ def test_a_dataset_of_another_version_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="format version 99, expected 1"):
         Dataset.open(tmp_path / "out")
+
+
+def test_stories_take_the_vocabulary_of_others_that_have_every_word_and_entity(
+    tmp_path: Path,
+) -> None:
+    many = StoryworldConfig(train=200, dev=4, test=4, entities=8)
+    few = StoryworldConfig(train=20, dev=4, test=4, entities=3)
+    prepare_storyworld(tmp_path / "eight", many)
+    prepare_storyworld(tmp_path / "three", few, vocabulary_of=tmp_path / "eight")
+    prepare_storyworld(tmp_path / "own", few)
+
+    assert (
+        Dataset.open(tmp_path / "three").vocabulary == Dataset.open(tmp_path / "eight").vocabulary
+    )
+    with pytest.raises(ValueError, match=r"has 3 entities .* expected at least 8 entities"):
+        prepare_storyworld(tmp_path / "no", many, vocabulary_of=tmp_path / "own")
+    assert not (tmp_path / "no").exists()

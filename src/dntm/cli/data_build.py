@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,9 +81,10 @@ class Command:
                 print(f"{len(skipped)} malformed documents left out", file=sys.stderr)
 
     def _tell_stories(self, target: Path) -> None:
-        if self.build != BuildConfig() or self.from_:
+        if replace(self.build, vocabulary_of=None) != BuildConfig() or self.from_:
             raise ValueError(
-                "storyworld is made as it is: only --stories, --story-* and --seed apply"
+                "storyworld is made as it is: only --stories, --story-*, --seed and "
+                "--vocabulary-of apply"
             )
         train, dev, test = self.stories
         config = StoryworldConfig(
@@ -94,7 +95,9 @@ class Command:
             entities=self.story_entities,
             seed=self.reading.seed,
         )
-        prepare_storyworld(target, config, overwrite=self.overwrite)
+        prepare_storyworld(
+            target, config, vocabulary_of=self.build.vocabulary_of, overwrite=self.overwrite
+        )
 
 
 @contextmanager

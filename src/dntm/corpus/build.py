@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dntm.corpus.anonymize import AnonymizeConfig, anonymize, cut, without_single
-from dntm.corpus.dataset import FORMAT_VERSION, content_hash, from_json, to_json
+from dntm.corpus.dataset import FORMAT_VERSION, Dataset, content_hash, from_json, to_json
 from dntm.corpus.document import AnonymizedDocument, Document
 from dntm.corpus.entities import find_names, with_unknown_words
 from dntm.corpus.resolver import Resolver, resolve
@@ -50,6 +50,14 @@ class BuildConfig(AnonymizeConfig):
     never, or as the corpus known by name has it."""
     vocabulary_size: int = 10_000
     """Rows of the vocabulary in all, entities and special tokens included."""
+    vocabulary_of: Path | None = None
+    """A dataset whose vocabulary to take, entities included, instead of counting one: a model that
+    was trained on that dataset can then be evaluated on this one, or go on learning from it."""
+
+    def as_plain(self) -> dict[str, Any]:
+        """The settings as JSON holds them."""
+        of = None if self.vocabulary_of is None else str(self.vocabulary_of)
+        return asdict(self) | {"vocabulary_of": of}
 
     def __post_init__(self) -> None:
         if self.max_entities < 1:
@@ -108,17 +116,20 @@ class Source:
 def build(source: Source, target: Path, config: BuildConfig, *, overwrite: bool) -> dict[str, Any]:
     """Build the dataset folder and return the content of its `dataset.json`."""
     left_out = source.left_out
+    given = Dataset.open(config.vocabulary_of).vocabulary if config.vocabulary_of else None
+    if given is not None:
+        config = replace(config, max_entities=given.entities, vocabulary_size=len(given))
     with new_dataset(target, overwrite=overwrite) as folder:
         staged = folder / "staged.jsonl"
         keys = _stage(source, staged, config)
         rule = source.assign(keys)
         split_of = [rule(*key) for key in keys]
         left_out.in_no_split = sum(split not in SPLITS for split in split_of)
-        vocabulary = _count_vocabulary(_staged(staged, split_of), config)
+        vocabulary = given or _count_vocabulary(_staged(staged, split_of), config)
         parts = _parts_of_all(_staged(staged, split_of), vocabulary, config, left_out)
         statistics = write_splits(folder, parts, vocabulary)
         staged.unlink()
-        settings = {**asdict(config), "reading": source.settings}
+        settings = {**config.as_plain(), "reading": source.settings}
         return finish(folder, vocabulary, statistics, settings, source)
 
 

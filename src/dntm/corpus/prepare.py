@@ -20,6 +20,7 @@ from dntm.corpus.build import (
     write_splits,
 )
 from dntm.corpus.catalog import CORPORA, Corpus, belongs, files_of, locate
+from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument, Document
 from dntm.corpus.reading import ANNOTATED, Format, files_and_format, read_documents
 from dntm.corpus.resolver import INSTALL, Resolver, StanzaResolver
@@ -205,7 +206,11 @@ def _resolver(config: BuildConfig, model: Path | None) -> Resolver | None:
 
 
 def prepare_storyworld(
-    target: Path, config: StoryworldConfig, *, overwrite: bool = False
+    target: Path,
+    config: StoryworldConfig,
+    *,
+    vocabulary_of: Path | None = None,
+    overwrite: bool = False,
 ) -> dict[str, Any]:
     """Write generated stories; every word has its row, so that the ideal reader stays ideal."""
     made: list[tuple[str, AnonymizedDocument]] = [
@@ -216,6 +221,14 @@ def prepare_storyworld(
     )
     size = len(SPECIALS) + config.entities + len(words)
     vocabulary = Vocabulary.from_counts(words, size=size, entities=config.entities)
+    if vocabulary_of:
+        counted, vocabulary = vocabulary, Dataset.open(vocabulary_of).vocabulary
+        if counted.entities > vocabulary.entities or set(counted.words) - set(vocabulary.words):
+            raise ValueError(
+                f"the vocabulary of {vocabulary_of} has {vocabulary.entities} entities and lacks "
+                f"{len(set(counted.words) - set(vocabulary.words))} words of the stories, expected "
+                f"at least {counted.entities} entities and every word"
+            )
     source = Source(
         documents=(),
         assign=lambda _keys: by_folder,
@@ -225,4 +238,6 @@ def prepare_storyworld(
     )
     with new_dataset(target, overwrite=overwrite) as folder:
         statistics = write_splits(folder, made, vocabulary)
-        return finish(folder, vocabulary, statistics, asdict(config), source)
+        of = None if vocabulary_of is None else str(vocabulary_of)
+        settings = {**asdict(config), "vocabulary_of": of}
+        return finish(folder, vocabulary, statistics, settings, source)
