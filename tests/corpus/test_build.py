@@ -229,15 +229,14 @@ def test_a_dataset_of_another_version_is_refused(tmp_path: Path) -> None:
 def test_stories_take_the_vocabulary_of_others_that_have_every_word_and_entity(
     tmp_path: Path,
 ) -> None:
-    many = StoryworldConfig(train=200, dev=4, test=4, entities=8)
-    few = StoryworldConfig(train=20, dev=4, test=4, entities=3)
-    prepare_storyworld(tmp_path / "eight", many)
-    prepare_storyworld(tmp_path / "three", few, vocabulary_of=tmp_path / "eight")
-    prepare_storyworld(tmp_path / "own", few)
+    eight, three = (StoryworldConfig(train=200, dev=4, test=4, entities=n) for n in (8, 3))
+    prepare_storyworld(tmp_path / "eight", eight)
+    prepare_storyworld(tmp_path / "own", three)
+    prepare_storyworld(tmp_path / "three", three, vocabulary_of=tmp_path / "eight")
 
-    assert (
-        Dataset.open(tmp_path / "three").vocabulary == Dataset.open(tmp_path / "eight").vocabulary
-    )
+    taken, own = (Dataset.open(tmp_path / name).vocabulary for name in ("three", "own"))
+    assert taken == Dataset.open(tmp_path / "eight").vocabulary
+    assert set(taken.words) == set(own.words)
     with pytest.raises(ValueError, match=r"has 3 entities .* expected at least 8 entities"):
-        prepare_storyworld(tmp_path / "no", many, vocabulary_of=tmp_path / "own")
+        prepare_storyworld(tmp_path / "no", eight, vocabulary_of=tmp_path / "own")
     assert not (tmp_path / "no").exists()
