@@ -9,14 +9,16 @@ from dntm.corpus.join import join_datasets
 from dntm.corpus.prepare import ReadConfig, prepare
 
 
-def make(folder: Path, name: str, words: str, **reading: tuple[str, ...]) -> Path:
+def make(
+    folder: Path, name: str, words: str, *, most: int = 3, **reading: tuple[str, ...]
+) -> Path:
     lines = [
         json.dumps({"doc_key": f"d{i}", "sentences": [["Ann", *words.split(), "Ann", f"{name}{i}"]],
                     "clusters": [[[0, 0], [1 + len(words.split())] * 2]]})
         for i in range(20)
     ]  # fmt: skip
     (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
-    settings = BuildConfig(max_entities=3)
+    settings = BuildConfig(max_entities=most)
     prepare(str(folder / f"{name}.jsonl"), folder / name, ReadConfig(**reading), settings)  # type: ignore[arg-type]
     return folder / name
 
@@ -44,6 +46,27 @@ def test_fewer_than_two_datasets_or_one_as_target_is_an_error(tmp_path: Path) ->
         join_datasets([one, one], tmp_path / "all", vocabulary_size=9)
     with pytest.raises(ValueError, match="is one of the datasets to join"):
         join_datasets([one, two], two, vocabulary_size=9, overwrite=True)
+
+
+def test_the_vocabulary_of_another_dataset_is_taken_as_it_is(tmp_path: Path) -> None:
+    one, two = make(tmp_path, "one", "saw"), make(tmp_path, "two", "heard")
+    third = make(tmp_path, "third", "went")
+
+    join_datasets([one, two], tmp_path / "all", vocabulary_size=9, vocabulary_of=third)
+
+    joined = Dataset.open(tmp_path / "all")
+    assert joined.vocabulary == Dataset.open(third).vocabulary
+    assert joined.information["settings"]["vocabulary_of"] == str(third)
+    assert {w for d in joined.documents("dev") for s in d.sentences for w in s} >= {"saw", "heard"}
+
+
+def test_a_vocabulary_with_too_few_entities_is_refused(tmp_path: Path) -> None:
+    one, two = make(tmp_path, "one", "saw"), make(tmp_path, "two", "heard")
+    few = make(tmp_path, "few", "went", most=2)
+
+    with pytest.raises(ValueError, match="has 2 entities, expected at least 3"):
+        join_datasets([one, two], tmp_path / "all", vocabulary_size=9, vocabulary_of=few)
+    assert not (tmp_path / "all").exists()
 
 
 def test_documents_can_be_left_out_by_name(tmp_path: Path) -> None:

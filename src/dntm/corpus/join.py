@@ -1,4 +1,4 @@
-"""Several datasets as one: their documents split by split, a vocabulary of all training words."""
+"""Several datasets as one: their documents split by split, one vocabulary for all."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,11 +14,17 @@ from dntm.corpus.vocabulary import Vocabulary
 
 
 def join_datasets(
-    folders: Sequence[Path], target: Path, *, vocabulary_size: int, overwrite: bool = False
+    folders: Sequence[Path],
+    target: Path,
+    *,
+    vocabulary_size: int,
+    vocabulary_of: Path | None = None,
+    overwrite: bool = False,
 ) -> dict[str, Any]:
     """Write the joint dataset and return the content of its `dataset.json`.
 
-    Documents keep their names, with that of their dataset before them.
+    Documents keep their names, with that of their dataset before them. The vocabulary is counted
+    over all training words, `vocabulary_size` rows, or is that of the dataset `vocabulary_of`.
     """
     if len({folder.resolve().name for folder in folders}) < max(2, len(folders)):
         given = ", ".join(map(str, folders))
@@ -26,16 +32,16 @@ def join_datasets(
     if target.resolve() in {folder.resolve() for folder in folders}:
         raise ValueError(f"{target} is one of the datasets to join: choose another folder")
     datasets = [Dataset.open(folder) for folder in folders]
-    counts = Counter(
-        word
-        for dataset in datasets
-        for document in dataset.documents("train")
-        for sentence in document.sentences
-        for word in sentence
-        if isinstance(word, str)
-    )
     entities = max(dataset.vocabulary.entities for dataset in datasets)
-    vocabulary = Vocabulary.from_counts(counts, size=vocabulary_size, entities=entities)
+    if vocabulary_of is None:
+        vocabulary = _count_vocabulary(datasets, vocabulary_size, entities)
+    else:
+        vocabulary = Dataset.open(vocabulary_of).vocabulary
+        if vocabulary.entities < entities:
+            raise ValueError(
+                f"the vocabulary of {vocabulary_of} has {vocabulary.entities} entities, "
+                f"expected at least {entities}"
+            )
     source = Source(
         documents=(),
         assign=lambda _keys: by_folder,
@@ -47,10 +53,23 @@ def join_datasets(
         settings={},
     )
     hashes = {dataset.folder.name: dataset.information["content_hash"] for dataset in datasets}
-    settings = {"joined": hashes, "vocabulary_size": vocabulary_size}
+    of = None if vocabulary_of is None else str(vocabulary_of)
+    settings = {"joined": hashes, "vocabulary_size": len(vocabulary), "vocabulary_of": of}
     with new_dataset(target, overwrite=overwrite) as folder:
         statistics = write_splits(folder, _documents(datasets), vocabulary)
         return finish(folder, vocabulary, statistics, settings, source)
+
+
+def _count_vocabulary(datasets: Sequence[Dataset], size: int, entities: int) -> Vocabulary:
+    counts = Counter(
+        word
+        for dataset in datasets
+        for document in dataset.documents("train")
+        for sentence in document.sentences
+        for word in sentence
+        if isinstance(word, str)
+    )
+    return Vocabulary.from_counts(counts, size=size, entities=entities)
 
 
 def _documents(datasets: Sequence[Dataset]) -> Iterator[tuple[str, AnonymizedDocument]]:
