@@ -33,7 +33,7 @@ class Command:
     """A corpus by name (dntm data list), a file or folder as for dntm data build, or a dataset
     folder; sotu where not given."""
     preset: Literal["paper", "small", "quick"] | None = None
-    """How large: the paper's study, the same at a size for one to two hours, or a first look in
+    """How large: the paper's study, the same at a size for two to three hours, or a first look in
     minutes (where not given)."""
     output_dir: Path | None = None
     """The study folder; studies/CORPUS-PRESET where not given."""

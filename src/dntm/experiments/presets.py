@@ -1,7 +1,7 @@
 """Presets: whole studies as data.
 
 `paper` is Section 5: thirteen models, three seeds, 512 units, the paper's recipe. `small` is the
-same study at a size that two cores finish in one to two hours on OntoGUM (`docs/log.md`), with
+same study at a size that two cores finish in two to three hours on OntoGUM (`docs/log.md`), with
 what `modern` brought on small corpora. `quick` is a first look in minutes: A and D, one seed.
 """
 
