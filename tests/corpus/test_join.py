@@ -9,9 +9,7 @@ from dntm.corpus.join import join_datasets
 from dntm.corpus.prepare import ReadConfig, prepare
 
 
-def make(
-    folder: Path, name: str, words: str, *, most: int = 3, **reading: tuple[str, ...]
-) -> Path:
+def make(folder: Path, name: str, words: str, *, most: int = 3, **reading: tuple[str, ...]) -> Path:
     lines = [
         json.dumps({"doc_key": f"d{i}", "sentences": [["Ann", *words.split(), "Ann", f"{name}{i}"]],
                     "clusters": [[[0, 0], [1 + len(words.split())] * 2]]})

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from dntm.evaluation.curves import band, by_occurrence
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.evaluation.uncertainty import mean_and_error
@@ -115,6 +116,26 @@ def test_figures_are_well_formed_and_have_no_date(made: StudyFolder) -> None:
         assert not re.search(r"20\d\d-\d\d-\d\d", text)
 
 
+def test_the_numbers_of_a_figure_are_kept_for_every_model(made: StudyFolder) -> None:
+    with (made.report / "figures" / "figure-5.csv").open() as handle:
+        rows = list(csv.DictReader(handle))
+
+    runs = made.path / "runs"
+    assert {row["model"] for row in rows} == {run.name[:-2] for run in runs.glob("*-1")}
+    curves = [
+        by_occurrence(Records.read(runs / f"C-max-{seed}/records-test.csv")) for seed in (1, 2)
+    ]
+    found = band(curves)
+    mine = [row for row in rows if row["model"] == "C-max"]
+    assert [row["bin"] for row in mine] == found.labels
+    assert [int(row["tokens"]) for row in mine] == found.tokens.tolist()
+    values = [float(row["perplexity"] or "nan") for row in mine]
+    np.testing.assert_allclose(values, found.mean, rtol=1e-12)
+    errors = [float(row["standard_error"] or "nan") for row in mine]
+    np.testing.assert_allclose(errors, found.standard_error, rtol=1e-12)
+    assert not np.isnan(values).all()
+
+
 def test_perplexities_come_from_the_records_alone(made: StudyFolder) -> None:
     with (made.report / "tables" / "table-3.csv").open() as handle:
         rows = {row["model"]: row for row in csv.DictReader(handle)}
@@ -192,7 +213,7 @@ def test_the_same_files_give_the_same_bytes_anywhere(made: StudyFolder, tmp_path
         for n in ("one", "two")
     )
     assert one == two
-    assert len(one) == 3 + 3 + 2 * 6
+    assert len(one) == 3 + 2 * 3 + 2 * 6
 
 
 def test_no_report_holds_a_path_of_the_machine(made: StudyFolder) -> None:
@@ -219,7 +240,7 @@ def test_latex_escapes_what_it_must() -> None:
 
 
 def test_csv_keeps_numbers_unrounded() -> None:
-    assert as_csv(TABLE) == 'model,value\n"A,1",0.3333333333333333\n'
+    assert as_csv(TABLE.data) == 'model,value\n"A,1",0.3333333333333333\n'
 
 
 def test_the_terminal_shows_second_lines_below_the_first() -> None:

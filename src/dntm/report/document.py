@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Scalar = str | int | float | None
+Data = tuple[dict[str, Scalar], ...]
+"""What a CSV file holds, unrounded: the same columns in every row."""
 Verdict = Literal["held", "not clear", "did not hold", "could not be tested"]
 
 
@@ -38,8 +40,7 @@ class Table:
     words: int
     """How many columns on the left hold words."""
     rows: tuple[Row, ...]
-    data: tuple[dict[str, Scalar], ...] = field(default=())
-    """What the CSV file holds, unrounded: the same columns in every row."""
+    data: Data = field(default=())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,7 @@ class Figure:
     svg: str
     description: str
     """In words, for who cannot see it."""
+    data: Data = field(default=())
 
 
 @dataclass(frozen=True)

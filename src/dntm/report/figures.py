@@ -3,7 +3,7 @@
 Drawn with matplotlib as SVG in which text stays text. The models differ in colour, mark and dash,
 so that they are told apart in print and by the colour-blind. Colours are CSS variables with a
 fallback: a page sets them for light and dark, a file on its own has dark ink. The same numbers give
-the same bytes.
+the same bytes. The data beside a drawing is that of every model of the study.
 """
 
 import io
@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from dntm.evaluation.curves import FEWEST, Band, band
-from dntm.report.document import Figure
+from dntm.report.document import Data, Figure
 from dntm.report.results import StudyResults
 
 _INK, _FAINT = "#102030", "#a0b0c0"
@@ -83,9 +83,11 @@ def figures(results: StudyResults) -> list[Figure]:
 
 
 def _figure(results: StudyResults, kind: _Kind, names: list[str]) -> Figure | None:
-    bands = {
-        name: band([run.curves[kind.curve] for run in results.models[name].runs]) for name in names
+    every = {
+        name: band([run.curves[kind.curve] for run in model.runs])
+        for name, model in results.models.items()
     }
+    bands = {name: every[name] for name in names}
     if all(np.isnan(found.mean).all() for found in bands.values()):
         return None
     seeds = max(len(results.models[name].runs) for name in names)
@@ -96,6 +98,23 @@ def _figure(results: StudyResults, kind: _Kind, names: list[str]) -> Figure | No
         caption=f"{spread}Bins with fewer than {FEWEST} tokens are left out.",
         svg=_draw(kind, bands),
         description=_describe(bands),
+        data=_data(every),
+    )
+
+
+def _data(bands: dict[str, Band]) -> Data:
+    return tuple(
+        {
+            "model": name,
+            "bin": label,
+            "tokens": int(tokens),
+            "perplexity": None if np.isnan(mean) else float(mean),
+            "standard_error": None if np.isnan(error) else float(error),
+        }
+        for name, found in bands.items()
+        for label, tokens, mean, error in zip(
+            found.labels, found.tokens, found.mean, found.standard_error, strict=True
+        )
     )
 
 

@@ -5,7 +5,7 @@ the terminal shows them.
 import csv
 import io
 
-from dntm.report.document import Entry, Table
+from dntm.report.document import Data, Entry, Table
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -14,13 +14,13 @@ _LATEX = {
 }  # fmt: skip
 
 
-def as_csv(table: Table) -> str:
-    """The table's numbers; a table without any has its header alone."""
+def as_csv(data: Data) -> str:
+    """The numbers of a table or a figure; an empty line where it has none."""
     text = io.StringIO()
-    names = list(table.data[0]) if table.data else []
+    names = list(data[0]) if data else []
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(table.data)
+    writer.writerows(data)
     return text.getvalue()
 
 

@@ -3,7 +3,7 @@
 report.html         one self-contained page
 report.md           the same as text
 documents.csv       the sums of each test document under each run
-figures/*.svg
+figures/*.svg, *.csv
 tables/*.csv, *.tex
 """
 
@@ -38,8 +38,9 @@ def write_report(folder: StudyFolder, target: Path | None = None) -> Report:
         write_text(new / "report.md", as_markdown(report))
         write_text(new / "documents.csv", documents_csv(results))
         for table in report.tables:
-            write_text(new / "tables" / f"{table.key}.csv", as_csv(table))
+            write_text(new / "tables" / f"{table.key}.csv", as_csv(table.data))
             write_text(new / "tables" / f"{table.key}.tex", as_latex(table))
         for figure in report.figures:
             write_text(new / "figures" / f"{figure.key}.svg", _HEAD + figure.svg)
+            write_text(new / "figures" / f"{figure.key}.csv", as_csv(figure.data))
     return report
