@@ -1,19 +1,21 @@
 # make quickstart   from a clone to a first result
-# make test         lint, types, layers and tests, as CI runs them
+# make test         lint, types, layers, the API's pages and tests, as CI runs them
+# make docs         the API reference from the docstrings, in build/api
 # make default-model   train the model in the box anew (default_model.mk)
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+WORKERS ?= 2
 export OMP_NUM_THREADS ?= $(shell nproc 2>/dev/null || echo 1)
 
-.PHONY: quickstart test install install-dev browser lint types layers unit format clean
+.PHONY: quickstart test install install-dev browser lint types layers docs unit format clean
 
 # The paper's study in small: a slice of the default corpus, the baseline (A) and the dynamic model (D)
 quickstart: install
 	$(BIN)/dntm reproduce --preset quick --output-dir studies/quickstart
 
-test: install-dev browser lint types layers unit
+test: install-dev browser lint types layers docs unit
 
 install: $(VENV)/.installed
 
@@ -50,8 +52,12 @@ types:
 layers:
 	$(BIN)/lint-imports
 
+docs:
+	OMP_NUM_THREADS=1 $(BIN)/python docs/make_api.py build/api
+
+# A file's tests stay in one process, with the fixtures they share
 unit:
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(WORKERS) --dist loadfile
 
 format:
 	$(BIN)/ruff check --fix .

@@ -8,7 +8,16 @@ from jaxtyping import install_import_hook
 
 # Some tests compare bit for bit, which holds for one number of threads only
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-install_import_hook("dntm.model", "beartype.beartype")
+SOURCE = Path(__file__).parents[1] / "src"
+# Shapes are checked wherever they are annotated
+install_import_hook(
+    [
+        ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        for path in SOURCE.rglob("*.py")
+        if "from jaxtyping import" in path.read_text(encoding="utf-8")
+    ],
+    "beartype.beartype",
+)
 
 FIXTURES = Path(__file__).parent / "fixtures"
 DATA = Path(os.environ.get("DNTM_DATA", Path(__file__).parents[2] / "shared" / "data"))

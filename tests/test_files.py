@@ -1,4 +1,7 @@
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,3 +102,57 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
     os.close(reader)
     assert pipe.is_fifo()
     assert leftovers(tmp_path) == ["pipe"]
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_who_writes_there(tmp_path: Path) -> None:
+    for name in (".target.a1b2c3d4", ".target.old.a1b2c3d4"):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (0, 0))
+    (tmp_path / ".kept.a1b2c3d4").mkdir()
+
+    with files.new_folder(tmp_path / "target") as folder:
+        fill(folder, "new")
+
+    # What was moved aside stays until the new one is there.
+    assert leftovers(tmp_path) == [".kept.a1b2c3d4", ".target.old.a1b2c3d4", "target"]
+    with files.new_folder(tmp_path / "target", overwrite=True) as folder:
+        fill(folder, "newer")
+    assert leftovers(tmp_path) == [".kept.a1b2c3d4", "target"]
+
+
+def test_what_is_still_being_written_is_left_alone(tmp_path: Path) -> None:
+    with files.new_folder(tmp_path / "target") as first:
+        os.utime(first, (0, 0))
+        with files.new_folder(tmp_path / "target") as second:
+            fill(second, "second")
+        assert first.is_dir()
+        shutil.rmtree(tmp_path / "target")
+    with files.new_file(tmp_path / "file") as file:
+        temporary = next(tmp_path.glob(".file.*"))
+        os.utime(temporary, (0, 0))
+        files.write_text(tmp_path / "file", "other")
+        file.write("mine")
+
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_folder_is_one_process_at_a_time_and_the_dead_hold_nothing(tmp_path: Path) -> None:
+    hold = "import sys; from pathlib import Path; from dntm.files import folder_of_one\n"
+    hold += f"with folder_of_one(Path({str(tmp_path / 'run')!r})): print('in', flush=True); input()"
+    other = subprocess.Popen(
+        [sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert other.stdout is not None
+    other.stdout.readline()
+
+    with (
+        pytest.raises(ValueError, match="in use by another process"),
+        files.folder_of_one(tmp_path / "run"),
+    ):
+        pass
+    other.kill()
+    other.communicate()
+
+    with files.folder_of_one(tmp_path / "run"):
+        (tmp_path / "run" / "x").touch()
+    assert (tmp_path / "run").is_dir()

@@ -1,32 +1,49 @@
-"""Makes reader.png from the real page.
+"""Makes reader.png of the page and the model in the box: python docs/images/make_reader.py."""
 
-dntm serve --no-browser --port 8321
-python docs/images/make_reader.py http://127.0.0.1:8321 docs/images/reader.png
-"""
-
+import re
 import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+TARGET = Path(__file__).with_name("reader.png")
+SERVE = [sys.executable, "-m", "dntm", "serve", "--no-browser", "--port", "0"]
 
-def main(address: str, target: str) -> None:
-    """Read an example, choose a mention, and take the picture."""
+
+def main() -> None:
+    """Start a server, take the picture, end the server."""
+    with subprocess.Popen(SERVE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        found = re.search(r"http://\S+", server.stdout.readline())
+        assert found, "the server did not start"
+        try:
+            take_picture(found[0])
+        finally:
+            server.terminate()
+
+
+def take_picture(address: str) -> None:
+    """Read the first example, try its edit, and show what that did to the meanings."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
-        page = chromium.new_page(viewport={"width": 1280, "height": 1120}, color_scheme="light")
+        page = chromium.new_page(
+            viewport={"width": 1280, "height": 980}, color_scheme="light", reduced_motion="reduce"
+        )
         page.goto(address)
-        page.get_by_label("Example").select_option(label="A legend: Ulveth and the river")
         page.get_by_text("sentences in").wait_for()
-        page.locator(".token.entity", has_text="Ninwe").nth(2).click()
-        page.locator(".candidates").first.wait_for()
+        page.get_by_role("button", name="Try it").click()
+        page.locator("#compare table").wait_for()
+        page.get_by_text("Read 1 of").wait_for()
+        page.evaluate("scrollTo(0, 0)")
         page.mouse.move(0, 0)
         page.wait_for_timeout(500)
-        page.screenshot(path=target)
+        page.screenshot(path=TARGET)
         chromium.close()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -1,6 +1,6 @@
 """Dynamic Neural Text Model: meanings of unknown words and entities, built while reading.
 
-    dntm.train(config)                trains a model into a run folder and returns its results
+    dntm.train(dataset=path)          trains a model into a run folder and returns its results
     dntm.load(path)                   loads a run or checkpoint, ready to score documents
     dntm.Reader.from_pretrained(path) reads texts with it: meanings, surprisal, continuation
     dntm.Dataset.open(path)           opens a dataset folder
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from dntm.corpus.document import AnonymizedDocument, Document, Mention
     from dntm.corpus.vocabulary import Vocabulary
     from dntm.model.config import ModelConfig
-    from dntm.reader.answers import Continuation, Filling, Predictions, Swap
-    from dntm.reader.position import ReadingPosition
-    from dntm.reader.prepared import PreparedText
+    from dntm.reader.questions import Continuation, Filling, Predictions, Swap
     from dntm.reader.reader import Reader
     from dntm.reader.reading import EntityReading, Reading, SentenceReading, TokenReading
+    from dntm.reader.streaming import ReadingPosition
+    from dntm.reader.text import PreparedText
     from dntm.training.config import TrainConfig
     from dntm.training.recipe import Recipe
 
@@ -53,21 +53,21 @@ __all__ = [
 
 _HOMES = {
     "AnonymizedDocument": "dntm.corpus.document",
-    "Continuation": "dntm.reader.answers",
+    "Continuation": "dntm.reader.questions",
     "Dataset": "dntm.corpus.dataset",
     "Document": "dntm.corpus.document",
     "EntityReading": "dntm.reader.reading",
-    "Filling": "dntm.reader.answers",
+    "Filling": "dntm.reader.questions",
     "Mention": "dntm.corpus.document",
     "ModelConfig": "dntm.model.config",
-    "Predictions": "dntm.reader.answers",
-    "PreparedText": "dntm.reader.prepared",
+    "Predictions": "dntm.reader.questions",
+    "PreparedText": "dntm.reader.text",
     "Reader": "dntm.reader.reader",
     "Reading": "dntm.reader.reading",
-    "ReadingPosition": "dntm.reader.position",
+    "ReadingPosition": "dntm.reader.streaming",
     "Recipe": "dntm.training.recipe",
     "SentenceReading": "dntm.reader.reading",
-    "Swap": "dntm.reader.answers",
+    "Swap": "dntm.reader.questions",
     "TokenReading": "dntm.reader.reading",
     "TrainConfig": "dntm.training.config",
     "Vocabulary": "dntm.corpus.vocabulary",
@@ -80,4 +80,5 @@ def __getattr__(name: str) -> Any:
     """Import a public name from its home when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module 'dntm' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value

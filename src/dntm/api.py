@@ -3,17 +3,61 @@
 from pathlib import Path
 from typing import Any
 
-from dntm.evaluation.scoring import TextModel
-from dntm.training.config import TrainConfig
+import torch
+from tqdm import tqdm
+
+from dntm.experiments.recipes import RECIPES
+from dntm.model.text_model import TextModel
+from dntm.settings import merged
+from dntm.training.config import RUN, TrainConfig
 from dntm.training.language_modelling import train_run
+from dntm.training.processes import Device, set_threads
 from dntm.training.run_folder import RunFolder
 
 
-def train(config: TrainConfig, *, resume: bool = False) -> dict[str, Any]:
-    """Train to the end and return the run's results: parameters, and perplexities by split."""
-    for _ in train_run(config, resume=resume):
-        pass
-    return RunFolder(config.output_dir).read_results()
+def train(
+    config: TrainConfig | None = None,
+    *,
+    recipe: str = "modern",
+    resume: bool = False,
+    progress: bool = False,
+    device: Device = "auto",
+    threads: int = 0,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Train to the end and return the run's results: parameters, and perplexities by split.
+
+    Either everything in a `config`, or as on the command line a recipe (modern, paper, naming or
+    quick) and the fields of `TrainConfig` that differ from it, with strings or paths, and
+    dictionaries for its parts:
+
+        dntm.train(dataset="datasets/ontogum", model={"variant": "both"}, seed=2)
+
+    The run folder is `output_dir`, or else runs/DATASET-VARIANT-SEED; the results name it. While
+    it trains PyTorch has so many `threads`; 0: as OMP_NUM_THREADS says, or the cores that are idle.
+    """
+    if config is not None and settings:
+        raise ValueError(f"a config and {', '.join(settings)} beside it, expected either")
+    if config is None:
+        if "dataset" not in settings:
+            raise ValueError("no dataset given, expected the path of a dataset folder")
+        if recipe not in RECIPES:
+            raise ValueError(f"recipe is {recipe!r}, expected one of {', '.join(RECIPES)}")
+        model, training = RECIPES[recipe]
+        start = TrainConfig(dataset=Path(), output_dir=Path(), model=model, training=training)
+        config = merged(start, {"output_dir": RUN} | settings, "dntm.train")
+    before = torch.get_num_threads()
+    set_threads(threads)
+    try:
+        with tqdm(unit="batch", desc="training", disable=not progress) as bar:
+            for step in train_run(config, resume=resume, device=device):
+                bar.total = step.batches
+                bar.update(step.batch - bar.n)
+                if step.validation:
+                    bar.set_postfix_str(f"dev perplexity {step.validation['all']:.1f}")
+    finally:
+        torch.set_num_threads(before)
+    return RunFolder(config.output_dir).read_results() | {"run": str(config.output_dir)}
 
 
 def load(path: Path | str) -> TextModel:

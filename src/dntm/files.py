@@ -1,13 +1,24 @@
-"""Writing so that nothing is ever half there: a temporary name first, then moved into place."""
+"""Writing so that nothing is ever half there, and by one process at a time.
+
+A file or folder gets a temporary name first and is then moved into place. Locks are the system's,
+which lifts them when their holder ends, by whatever cause: nothing has to be cleaned up after a
+kill -9. What a kill leaves under a temporary name is removed by the next one who writes there.
+"""
 
 import ctypes
+import fcntl
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
+
+JUST_MADE = 2.0
+"""Seconds within which a new temporary file is locked, for certain."""
 
 
 def write_text(path: Path, text: str) -> None:
@@ -28,14 +39,16 @@ def new_file(path: Path) -> Iterator[TextIO]:
             yield file
         return
     path.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(path.parent, path.name)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    _lock(handle)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        follow_umask(Path(temporary), 0o666)
-        Path(temporary).replace(path)
+            follow_umask(Path(temporary), 0o666)
+            Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -52,7 +65,10 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
         raise ValueError(f"{target} exists already: choose another folder or pass --overwrite")
     target = target.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(target.parent, target.name)
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    handle = os.open(temporary, os.O_RDONLY)
+    _lock(handle)
     try:
         yield temporary
         follow_umask(temporary, 0o777)
@@ -73,6 +89,103 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+    finally:
+        os.close(handle)
+
+
+def remove_leftovers(folder: Path, name: str | None = None) -> None:
+    """Remove what killed processes left under temporary names: of one target, or of all in there.
+
+    Whoever is still writing holds a lock on it, or is about to. The folder that was moved aside
+    for a new one is kept where the new one has not come.
+    """
+    pattern = re.compile(rf"\.{re.escape(name) if name else '.+'}(\.old)?\.[a-z0-9_]{{8}}")
+    found = [p for p in folder.iterdir() if pattern.fullmatch(p.name)] if folder.is_dir() else []
+    for path in found:
+        stem = path.name[1:-9]
+        aside = stem.endswith(".old") and not (folder / stem.removesuffix(".old")).exists()
+        if aside or path.is_symlink() or not (path.is_file() or path.is_dir()):
+            continue
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime < JUST_MADE:
+                continue
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+            finally:
+                os.close(handle)
+
+
+@contextmanager
+def claimed(path: Path, waiting: Callable[[], None]) -> Iterator[int]:
+    """Hold the lock file while the block runs; gives its handle.
+
+    Where another process holds it, `waiting` is called once, and then the other waited for. A
+    process that is started with the handle holds the lock, too, until it ends. The lock also holds
+    between machines that share the folder by NFS.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def is_claimed(path: Path) -> bool:
+    """Whether another process holds the lock file right now."""
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+@contextmanager
+def folder_of_one(folder: Path) -> Iterator[None]:
+    """Make the folder if need be and let no other process in; ValueError where one is.
+
+    An empty folder goes again at the end. The folder itself is locked, so that no file tells of it
+    (on file systems that cannot, such as NFS, nothing is).
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        if not _lock(handle):
+            raise ValueError(
+                f"{folder} is in use by another process: wait until it ends, or choose another one"
+            )
+        yield
+    finally:
+        with suppress(OSError):
+            folder.rmdir()
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Lock what is open; False where another process has; True, too, where locks do not exist."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _exchange(one: Path, other: Path) -> bool:

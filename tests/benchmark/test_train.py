@@ -7,14 +7,19 @@ import numpy as np
 import pytest
 import torch
 
-from dntm.benchmark.documents import random_document
-from dntm.benchmark.naive import NaiveModel
-from dntm.benchmark.step import TRUNCATION, make_model
-from dntm.benchmark.train import benchmark_training, make_batches
-from dntm.benchmark.work import count_work
+from dntm.benchmark.machine import machine_name
+from dntm.benchmark.roofline import Machine, count_work, read_rate
+from dntm.benchmark.train import (
+    TRUNCATION,
+    benchmark_training,
+    make_batches,
+    make_model,
+    random_document,
+)
 from dntm.cli.main import main
 from dntm.model.config import ModelConfig
-from dntm.training.batches import stretches
+from dntm.model.fast.window import windows
+from dntm.model.reference import SentenceLoop
 
 SMALL = ModelConfig(
     vocabulary=80, entities=50, embedding_dim=8, hidden_dim=8, encoder_dim=8, context_dim=8
@@ -33,24 +38,25 @@ def dataset(tmp_path: Path, fixtures: Path, capsys: pytest.CaptureFixture[str]) 
     return target
 
 
-def test_the_obvious_loop_gives_the_same_loss_and_gradients() -> None:
+def test_the_naive_loop_gives_the_same_loss_and_gradients() -> None:
     model, naive = (
         make_model(SMALL, seed=3).double(),
-        NaiveModel(make_model(SMALL, seed=3).double()),
+        SentenceLoop(make_model(SMALL, seed=3).double()),
     )
     naive = naive.double()
     _, batches = make_batches(SMALL, None, 4, seed=5)
-    ours = theirs = model.initial_state(4)
+    ours, theirs = model.initial_state(4), [naive.reference.begin()] * 4
 
-    for sentences, goes_on, kept in stretches(batches[0], TRUNCATION):
-        expected, theirs = naive.loss(sentences, theirs.detach().select(kept))
-        nats, _, ours = model.loss(model.plan(sentences, goes_on), ours.detach().select(kept))
+    for text in windows(batches[0], TRUNCATION):
+        expected, theirs = naive.loss(text.sentences, [theirs[i].detach() for i in text.kept])
+        window = model.plan(text.sentences, text.continues)
+        nats, _, ours = model.loss(window, ours.detach().select(text.kept))
         expected.backward()  # type: ignore[no-untyped-call]
         nats.backward()  # type: ignore[no-untyped-call]
 
         assert nats.item() == pytest.approx(expected.item(), rel=1e-10)
 
-    torch.testing.assert_close(model.x.weight.grad, naive.x.weight.grad)
+    torch.testing.assert_close(model.x.weight.grad, naive.model.x.weight.grad)
     torch.testing.assert_close(model.lstm.W_hh.grad, naive.lstm.weight_hh_l0.grad)
 
 
@@ -70,23 +76,43 @@ def test_random_documents_have_the_statistics_of_the_corpus() -> None:
 def test_the_work_of_a_token_is_that_of_the_equations() -> None:
     sentence = [1, 60, 61, 2]
 
-    tokens, flops = count_work(make_model(SMALL, seed=3), [[sentence, sentence]], TRUNCATION)
+    work = count_work(make_model(SMALL, seed=3), [[sentence, sentence]], TRUNCATION)
 
     lstm, output = 8 * (4 * 8 * 16), 6 * 8 * (80 + 50)
-    assert (tokens, flops) == (6, 2 * 3 * (lstm + output))
+    assert (work.tokens, work.flops) == (6, 2 * 3 * (lstm + output))
+    assert work.steps == (((4 * 8, 8), 1),) * 2 * 8
 
 
 def test_the_encoders_work_ends_at_the_mentions_it_has_to_reach() -> None:
     model = make_model(SMALL, seed=3)
     plain, mentioned = [1, 60, 61, 62, 63, 2], [1, 60, 3, 62, 63, 2]
 
-    _, without = count_work(model, [[plain, plain]], TRUNCATION)
-    _, flops = count_work(model, [[mentioned, plain]], TRUNCATION)
+    without = count_work(model, [[plain, plain]], TRUNCATION)
+    work = count_work(model, [[mentioned, plain]], TRUNCATION)
 
     left, right = 2, 3
     encoder = (left + right) * (4 * 8 * 16) + 2 * 8 * 8
     merged = 6 * 8 * 8 + 8 * 8 + 8 * 8
-    assert flops - without == 2 * (2 * encoder + 3 * merged)
+    assert work.flops - without.flops == 2 * (2 * encoder + 3 * merged)
+    assert len(work.steps) - len(without.steps) == 2 * (left + right + 1)
+
+
+def test_the_roofline_is_arithmetic_where_weights_are_read_at_once() -> None:
+    work = count_work(make_model(SMALL, seed=3), [[[1, 60, 3, 2], [1, 3, 2]]], TRUNCATION)
+    shapes = {shape for shape, _ in work.steps}
+
+    at_once = Machine(name="", gflops=1, read_rates=dict.fromkeys(shapes, 1e9))
+    slow = Machine(name="", gflops=1, read_rates=dict.fromkeys(shapes, 1e-3))
+
+    assert at_once.ideal_seconds(work) == at_once.arithmetic_seconds(work) == work.flops / 1e9
+    assert slow.weights_seconds(work) == sum(4 * a * b / 1e6 for (a, b), _ in work.steps)
+    low, high = slow.weights_seconds(work), slow.weights_seconds(work) + work.flops / 1e9
+    assert low < slow.ideal_seconds(work) < high
+
+
+def test_the_machine_is_measured_and_named() -> None:
+    assert read_rate((256, 64), repeats=1) > 0
+    assert machine_name()
 
 
 def test_a_small_benchmark_measures_everything() -> None:
@@ -133,7 +159,10 @@ def test_the_command_prints_a_table_and_writes_its_numbers(
     numbers = json.loads(path.read_text(encoding="utf-8"))
     assert f"naive loop       {numbers['naive_tokens_per_second']:12,.0f} tokens/s" in printed
     assert f"({numbers['of_ideal']:.0%})" in printed
+    assert f"machine          {machine_name()}" in printed
+    assert f"at {numbers['weights_gb_per_second']:,.1f} GB/s" in printed
     assert numbers["text"] == str(dataset)
+    assert numbers["machine"] == machine_name()
 
 
 @pytest.mark.parametrize(
@@ -149,6 +178,6 @@ def test_impossible_settings_are_named(
     assert message in capsys.readouterr().err
 
 
-def test_the_obvious_loop_is_only_of_the_full_model() -> None:
+def test_the_naive_loop_is_only_of_the_full_model() -> None:
     with pytest.raises(ValueError, match="variant 'input'"):
         benchmark_training(ModelConfig(variant="input"))

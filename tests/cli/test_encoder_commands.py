@@ -51,6 +51,26 @@ def test_the_encoder_stands_beside_bag_and_unigram(
     assert numbers["unigram"]["recall"]["10"] == 1.0
 
 
+def test_a_pretraining_goes_on_with_nothing_but_its_folder(
+    pretrained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pretrained / "all_results.json").unlink()
+
+    run("pretrain", "--output-dir", pretrained, "--resume")
+
+    assert (pretrained / "all_results.json").exists()
+    assert capsys.readouterr().out == f"run: {pretrained}\n"
+
+
+def test_options_for_a_text_are_errors_without_one(
+    pretrained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        run("evaluate-encoder", pretrained, "--longest", "5")
+
+    assert "are used with --text only" in capsys.readouterr().err
+
+
 def test_the_bag_learns_with_the_negatives_of_the_run(
     pretrained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,3 +148,17 @@ def test_the_benchmark_writes_what_it_prints(
     numbers = json.loads(target.read_text())
     assert f"{numbers['words_per_second']:,.0f} words/s" in capsys.readouterr().out
     assert numbers["rounds"] == 1
+
+
+def test_neighbours_of_the_model_in_the_box_are_what_it_takes_the_gap_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    capsys.readouterr()
+
+    run("neighbours", "default", "She drank a cup of [] .", "He lives in [] .", "--count", "4")
+
+    first, drinks, second, places = capsys.readouterr().out.splitlines()
+    assert (first, second) == ("She drank a cup of [] .", "He lives in [] .")
+    assert len(drinks.split()) == len(places.split()) == 4
+    assert {"tea", "coffee"} & set(drinks.split())
+    assert drinks != places

@@ -99,7 +99,7 @@ def test_a_file_is_one_decision_whether_chains_count_or_names(
     found = entities(rows(*(tmp_path / name for name in ("a.jsonl", "b.txt")), "--model", model))
     treebank = entities(rows(tmp_path / "c.conllu", "--model", model))
 
-    assert found == {"chained": {"1"}, "bare": set(), str(tmp_path / "b.txt"): {"1"}}
+    assert found == {"chained": {"1"}, "bare": set(), "b": {"1"}}
     assert treebank == {"treebank": {"1"}}
 
 
@@ -142,3 +142,88 @@ def test_a_missing_file_can_be_left_out(
     assert "left out: " in printed.err
     assert "none.txt" in printed.err
     assert "\tmet\t" in printed.out
+
+
+def test_a_document_has_the_same_name_alone_in_a_list_and_in_a_folder(
+    model: Path, tmp_path: Path, rows: Rows
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text("She met Ann.", encoding="utf-8")
+    paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
+
+    alone, listed, folder = (
+        rows(paths[0], "--model", model),
+        rows(*paths, "--model", model),
+        rows(tmp_path, "--model", model),
+    )
+
+    assert alone == listed[: len(alone)]
+    assert listed == folder
+    assert {row["document"] for row in folder} == {"a", "b"}
+
+
+def test_empty_files_are_left_out_with_a_warning(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "full.txt").write_text("She met Ann.", encoding="utf-8")
+    for name in ("empty.txt", "blank.txt"):
+        (tmp_path / name).write_text("" if name == "empty.txt" else " \n\n", encoding="utf-8")
+
+    run("score", tmp_path, "--model", model)
+
+    printed = capsys.readouterr()
+    assert "full\t" in printed.out
+    assert printed.err.count("left out: ") == 2
+    assert "empty.txt: an empty file" in printed.err
+    assert "every file is empty" in fails(capsys, "score", tmp_path / "empty.txt", "--model", model)
+
+
+def test_words_and_single_precision_are_told_on_the_command_line(
+    model: Path, tmp_path: Path, rows: Rows
+) -> None:
+    text = "Dr. Ann Vask sat. She met Vask's zork!"
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    arguments = (tmp_path / "a.txt", "--model", model, "--words")
+
+    double, single = rows(*arguments), rows(*arguments, "--precision", "single")
+
+    assert [row["word"] for row in double] == text.split()
+    assert [float(row["surprisal"]) for row in double] == pytest.approx(
+        [float(row["surprisal"]) for row in single], abs=1e-3
+    )
+
+
+def test_kinds_are_chosen_as_in_python_and_what_has_no_effect_is_an_error(
+    model: Path, tmp_path: Path, rows: Rows, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("She met Ann and [1] and zork.", encoding="utf-8")
+
+    both = rows(path, "--model", model, "--entities", "names", "inline")
+    none = rows(path, "--model", model, "--entities", "none")
+
+    assert entities(both) == {"a": {"1", "2"}}
+    assert entities(none) == {"a": set()}
+    unused = fails(capsys, "score", path, "--model", model, "--coref-model", tmp_path)
+    assert "--coref-model goes with --entities resolver" in unused
+
+
+def test_any_corpus_is_evaluated_with_any_model(
+    model: Path, fixtures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "a.txt").write_text("She met Ann . Bo left . Ann met Bo .")
+    capsys.readouterr()
+
+    run("evaluate", model, tmp_path / "corpus", "--output-dir", tmp_path / "records")
+    printed = capsys.readouterr().out
+    run("evaluate", "default", fixtures / "ferry.conllu", "--max-sentences", "5")
+    run("cloze", model, tmp_path / "corpus")
+
+    assert "tokens" in printed
+    [records] = (tmp_path / "records").iterdir()
+    assert len(records.read_text().splitlines()) == 1 + 14
+    assert "cloze test on" in capsys.readouterr().out
+    assert not list(model.glob("records*"))
+    problem = fails(capsys, "evaluate", model, "--entities", "names")
+    assert "give one behind the models" in problem

@@ -1,14 +1,21 @@
 import csv
 import json
+import math
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
-from dntm.evaluation.groups import score_groups
+import dntm
+from dntm.cli.runs import print_groups
+from dntm.evaluation.groups import TITLES, score_groups
 from dntm.evaluation.records import Records
+from dntm.training import processes
 from dntm.training.run_folder import RunFolder
 from tests.cli.running import fails, run
 
@@ -86,6 +93,156 @@ def test_a_runs_own_settings_train_it_again_and_options_override_them(
     same, other = (RunFolder(tmp_path / name).read_results() for name in ("same", "other"))
     assert same == RunFolder(trained).read_results()
     assert other["parameters"]["total"] < same["parameters"]["total"]
+
+
+def test_a_run_goes_on_with_nothing_but_its_folder(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    other = (*SMALL, "--seed", "3", "--model.variant", "c", "--model.merging=max")
+    run("train", "--dataset", dataset, "--output-dir", folder, *other)
+    results = RunFolder(folder).read_results()
+    RunFolder(folder).results.unlink()
+
+    run("train", "--output-dir", folder, "--resume")
+
+    assert RunFolder(folder).read_results() == results
+    assert "variant: output" in (folder / "config.yaml").read_text()
+    different = fails(capsys, "train", "--output-dir", folder, "--resume", "--seed", "4")
+    assert "seed: 3 / seed: 4" in different
+    nothing = fails(capsys, "train", "--output-dir", tmp_path / "none", "--resume")
+    assert "holds no run to resume" in nothing
+    assert not (tmp_path / "none").exists()
+
+
+def test_python_trains_with_the_defaults_of_the_command(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sizes = dict.fromkeys(("embedding_dim", "hidden_dim", "encoder_dim", "context_dim"), 8)
+
+    run("train", "--dataset", dataset, "--output-dir", "by-command", *SMALL)
+    found = dntm.train(
+        dataset=str(dataset), model={"variant": "both", **sizes}, training={"epochs": 1}
+    )
+
+    assert found["run"] == "runs/dataset-both-1"
+    weights = "best/model.safetensors"
+    assert Path(found["run"], weights).read_bytes() == Path("by-command", weights).read_bytes()
+    with pytest.raises(ValueError, match=r"dntm\.train: model.variant is 'x', expected one of"):
+        dntm.train(dataset=dataset, model={"variant": "x"})
+    with pytest.raises(ValueError, match="no dataset given"):
+        dntm.train(recipe="quick")
+
+
+def test_threads_are_those_asked_for_and_on_resuming_those_of_before(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    command = ("train", "--dataset", dataset, "--output-dir", tmp_path / "run", *SMALL)
+
+    run(*command, "--threads", "3")
+    state = next((tmp_path / "run" / "checkpoints").rglob("state.json"))
+    state.write_text(state.read_text().replace('"threads": 1', '"threads": 5'))
+    run("train", "--output-dir", tmp_path / "run", "--resume")
+
+    assert asked == [3, 5]
+
+
+def test_without_a_word_only_idle_cores_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = iter(range(0, 1000, 10))
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setattr(processes.Crowd, "_now", lambda _: (t := next(busy) / 10, 3 * t, 0.0))
+
+    assert processes.idle_cores(seconds=0) == 5
+    crowd = processes.Crowd()
+    assert crowd.warning(threads=5) is None
+    assert crowd.warning(threads=8) == (
+        "other programs keep 3.0 of 8 cores busy: --threads 1 may be faster than 8"
+    )
+
+
+def test_a_device_that_is_not_there_is_named(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("train", "--dataset", dataset, "--output-dir", tmp_path / "run", *SMALL)
+
+    if not torch.cuda.is_available():
+        assert "device is 'cuda'" in fails(capsys, *command, "--device", "cuda")
+        assert not (tmp_path / "run").exists()
+
+
+def test_tensorboard_gets_what_metrics_hold(dataset: Path, tmp_path: Path) -> None:
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    folder = tmp_path / "run"
+
+    run("train", "--dataset", dataset, "--output-dir", folder, *SMALL, "--tensorboard")
+
+    board = events.EventAccumulator(str(folder / "tensorboard")).Reload()
+    found = [event.value for event in board.Scalars("dev perplexity/all")]
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert found == pytest.approx([line["dev"]["all"] for line in lines])
+
+
+def test_evaluate_counts_the_tokens_of_each_run_where_they_differ(
+    trained: Path, dataset: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    groups = {name: {"perplexity": 2.0, "tokens": 7} for name in TITLES}
+    more = {name: {"perplexity": 3.0, "tokens": 9} for name in TITLES}
+
+    print_groups("x", {"a": groups, "b": groups, "c": more})
+
+    lines = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert lines == [["a", "2.0"], ["b", "2.0"], ["tokens", "7"], ["c", "3.0"], ["tokens", "9"]]
+
+
+def test_a_run_without_weights_yet_is_told_how_to_go_on(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(trained / "best")
+
+    error = fails(capsys, "evaluate", trained)
+
+    assert f"dntm train --output-dir {trained} --resume" in error
+
+
+def test_a_command_that_is_mistyped_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean dntm read?" in fails(capsys, "raed")
+    assert "did you mean dntm data build?" in fails(capsys, "data", "biuld")
+    assert "did you mean" not in fails(capsys, "xyzzy")
+
+
+def test_an_option_that_would_be_ignored_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text.txt").write_text("Ann met Bo. Ann left.\n")
+    command = ("data", "build", tmp_path / "text.txt", "--output-dir", tmp_path / "x")
+
+    assert "--coref-model is used with --entities resolver only" in fails(
+        capsys, *command, "--coref-model", tmp_path / "text.txt"
+    )
+
+
+@pytest.mark.parametrize("damage", ["a flipped bit", "NaN", "whole numbers"])
+def test_damaged_weights_get_no_score(
+    trained: Path, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    path = trained / "best" / "model.safetensors"
+    if damage == "a flipped bit":
+        raw = bytearray(path.read_bytes())
+        raw[-3] ^= 64
+        path.write_bytes(raw)
+    else:
+        tensors = load_file(path)
+        worse = tensors["x.weight"] * math.nan if damage == "NaN" else tensors["x.weight"].long()
+        save_file(tensors | {"x.weight": worse}, path)
+    expected = {"NaN": "holds NaN", "whole numbers": "holds int64"}.get(damage, "is damaged")
+
+    assert expected in fails(capsys, "evaluate", trained)
+    (trained.parent / "text.txt").write_text("Ann met Bo. Ann left.\n")
+    assert expected in fails(capsys, "score", trained.parent / "text.txt", "--model", trained)
 
 
 def test_unknown_options_and_settings_are_named(

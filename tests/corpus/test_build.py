@@ -56,7 +56,9 @@ def test_building_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     build(source, tmp_path / "two")
 
     files = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert files == ["dataset.json", "dev.jsonl", "test.jsonl", "train.jsonl", "vocab.txt"]
+    assert files == [
+        *("counts.txt", "dataset.json", "dev.jsonl", "test.jsonl", "train.jsonl", "vocab.txt")
+    ]
     for name in files:
         one, two = ((tmp_path / folder / name).read_bytes() for folder in ("one", "two"))
         assert hashlib.sha256(one).digest() == hashlib.sha256(two).digest()

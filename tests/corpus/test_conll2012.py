@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from dntm.corpus import conll2012
+from dntm.corpus import conll
 from dntm.corpus.document import Document, Mention
 from dntm.corpus.source import InputError
 
 
 def read(path: Path) -> list[Document]:
-    return [conll2012.parse(block) for block in conll2012.blocks(path)]
+    return [conll.parse_2012(block) for block in conll.blocks_2012(path)]
 
 
 def words(document: Document, mention: Mention) -> str:

@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from dntm.corpus import conllu
+from dntm.corpus import conll
 from dntm.corpus.document import Document
 from dntm.corpus.source import InputError
 
 
 def read(path: Path) -> list[Document]:
-    return [conllu.parse(block) for block in conllu.blocks(path)]
+    return [conll.parse_u(block) for block in conll.blocks_u(path)]
 
 
 def chains(document: Document) -> list[list[str]]:

@@ -1,66 +1,81 @@
-from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.entities import find_names, with_unknown_words
+"""The rules of docs/data.md for names and unknown words, read from left to right."""
+
+import pytest
+
+from dntm.corpus.entities import LeftToRight, Lexicon
 from dntm.corpus.text import document_of
 from dntm.corpus.vocabulary import Vocabulary
 
-
-def names(text: str) -> dict[str, int]:
-    document = document_of(text)
-    return {
-        " ".join(document.sentences[chain[0].sentence][chain[0].start : chain[0].end]): len(chain)
-        for chain in find_names(document)
-    }
-
-
-def test_maximal_runs_of_capitalised_words_are_names() -> None:
-    found = names("They met Anna Brandt in New York. Later Anna Brandt left.")
-
-    assert found == {"Anna Brandt": 2, "New York": 1}
+WORDS = (
+    "the a . , and of in to he she it sat saw came left met ran see now dog house man old bird "
+    "climb nest beak bridge president happy line study war over home said then was president"
+)
+LEXICON = Lexicon(Vocabulary(tuple(dict.fromkeys(WORDS.split())), entities=9))
+CHINA = Lexicon(Vocabulary(("the", "sold", "pots", "john", "china", "."), entities=9))
 
 
-def test_a_sentence_start_alone_makes_no_name() -> None:
-    assert names("People came. Nobody knew why. People left.") == {}
+def entities(text: str, *kinds: str, lexicon: Lexicon = LEXICON) -> list[list[str]]:
+    """The mentions of each entity, entities by first appearance."""
+    reader = LeftToRight(lexicon, kinds or ("names", "unknown"))
+    found: dict[int, list[str]] = {}
+    for words in document_of(text).sentences:
+        for start, end, entity in reader.read(words):
+            found.setdefault(entity, []).append(" ".join(words[start:end]))
+    return list(found.values())
 
 
-def test_a_name_at_the_sentence_start_counts_once_it_is_seen_inside() -> None:
-    assert names("Vortek ran. We saw Vortek again.") == {"Vortek": 2}
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # From the first mention on, and the same at the beginning of a sentence.
+        ("Grell came. Grell left.", ["Grell|Grell"]),
+        ("The blicket sat. Blicket sat and saw a blicket.", ["blicket|Blicket|blicket"]),
+        # Inflected forms of an unknown word, in whichever order they come.
+        ("The blicket ran. Two blickets came.", ["blicket|blickets", "Two"]),
+        ("Zorks came. The zork zorked and was zorking.", ["Zorks|zork|zorked|zorking"]),
+        # Regular forms of known words are no entities.
+        ("The bird climbed to nests, relined happily in studies.", []),
+        # A full name, its parts, titles and possessives.
+        (
+            "President Karol Vask came. Vask's dog saw Mr. Vask. He met Karol.",
+            ["President Karol Vask|Vask|Mr. Vask|Karol"],
+        ),
+        ("The dog saw Vask. Karol Vask ran.", ["Vask|Karol Vask"]),
+        ("He saw President Vask and the President.", ["President Vask|President"]),
+        ("He saw Mr. Orr and Mrs. Orr. She met Mr. Orr.", ["Mr. Orr|Mr. Orr", "Mrs. Orr"]),
+        ("He saw Ann Brandt and Bo Brandt. Brandt left.", ["Ann Brandt", "Bo Brandt|Brandt"]),
+        ("He saw London Bridge in London.", ["London Bridge", "London"]),
+        # Ordinary words with the capital of a beginning.
+        ('Old dogs ran. The man said, "Now see the house."', []),
+        # Lines in capitals.
+        ("THE WAR IS OVER NOW. THE MAN SAW THE HOUSE.", []),
+        ("THE BLICKET SAT. The blicket ran.", ["BLICKET|blicket"]),
+        ("He saw Karol Vask. KAROL VASK LEFT.", ["Karol Vask|KAROL VASK"]),
+        # Numbers, letters and abbreviations.
+        ("See No. 5 now. See 1871, 4x4 and x, i.e. Vol. 5.", []),
+        ("I do n't; he ca n't.", []),
+    ],
+)
+def test_entities_are_found_as_the_docs_say(text: str, expected: list[str]) -> None:
+    assert entities(text) == [mentions.split("|") for mentions in expected]
 
 
-def test_a_word_that_is_also_written_small_is_no_name_at_the_start() -> None:
-    assert names("The end. In The Hague they saw the sea.") == {"The Hague": 1}
+def test_a_known_word_with_a_capital_inside_a_sentence_is_a_name_and_then_at_the_beginning() -> (
+    None
+):
+    text = "China sold pots. The pots of John and China sold. China sold John."
+
+    assert entities(text, lexicon=CHINA) == [["John", "John"], ["China", "China"]]
 
 
-def test_where_ordinary_words_are_known_others_may_be_names_at_the_start_alone() -> None:
-    document = document_of("Ann slept. The day began. Ann woke. The end came. Ann left.")
-    ordinary = Vocabulary(("the", "slept", "Ann"), entities=5)
+def test_a_word_that_was_written_small_is_no_name_at_the_beginning() -> None:
+    text = "The china sold. The pots of China sold. China sold."
 
-    found = [[(m.sentence, m.start) for m in chain] for chain in find_names(document, ordinary)]
-
-    assert found == [[(0, 0), (2, 0), (4, 0)]]
-    assert find_names(document) == []
+    assert entities(text, lexicon=CHINA) == [["China"]]
 
 
-def test_headlines_are_passed_over() -> None:
-    assert names("THE WAR IS OVER NOW\n\nIt was over.") == {}
+def test_kinds_are_found_on_their_own() -> None:
+    text = "He met Ann at zork and Ann."
 
-
-VOCABULARY = Vocabulary(("the", "sang", "."), entities=5)
-
-
-def test_unknown_words_that_return_become_entities_numbered_by_first_appearance() -> None:
-    document = AnonymizedDocument(
-        name="d",
-        sentences=[["the", "grell", "sang", 1], [1, "zub", "grell", "."]],
-        surfaces=[["Ann"], ["She"]],
-    )
-
-    found = with_unknown_words(document, VOCABULARY)
-
-    assert found.sentences == [["the", 1, "sang", 2], [2, "zub", 1, "."]]
-    assert found.surfaces == [["grell"], ["Ann"], ["She"], ["grell"]]
-
-
-def test_numbers_and_signs_never_become_entities() -> None:
-    document = AnonymizedDocument(name="d", sentences=[["1871", "%", "1871", "%"]])
-
-    assert with_unknown_words(document, VOCABULARY).sentences == [["1871", "%", "1871", "%"]]
+    assert entities(text, "names") == [["Ann", "Ann"]]
+    assert entities(text, "unknown") == [["Ann", "Ann"], ["zork"]]

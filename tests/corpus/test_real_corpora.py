@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dntm.corpus import conllu
+from dntm.corpus import conll
 from dntm.corpus.build import BuildConfig
 from dntm.corpus.catalog import CORPORA
+from dntm.corpus.dataset import SplitStatistics
 from dntm.corpus.prepare import ReadConfig, prepare
-from dntm.corpus.statistics import SplitStatistics
 
 PARTS = BuildConfig(max_sentences=28)
 
@@ -45,10 +45,10 @@ def test_chains_of_ontogum_equal_udapis_mention_by_mention(data: Path) -> None:
         files = files[::12]
 
     for path in files:
-        (block,) = conllu.blocks(path)
+        (block,) = conll.blocks_u(path)
         ours = Counter(
             tuple((m.sentence, m.start, m.end) for m in chain)
-            for chain in conllu.parse(block).chains
+            for chain in conll.parse_u(block).chains
         )
         assert ours == udapi_chains(path), path.name
     assert files

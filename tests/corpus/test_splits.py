@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from dntm.corpus.prepare import by_folder, by_fraction, by_ids
 from dntm.corpus.source import InputError
-from dntm.corpus.splits import by_folder, by_fraction, by_ids
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 from dntm.corpus.document import AnonymizedDocument, Token
-from dntm.corpus.storyworld.grammar import Does, Grammar, Kind, Trait
+from dntm.corpus.storyworld.grammar import STORYWORLD, Does, Grammar, Kind, Trait
 from dntm.corpus.storyworld.ideal import EOS, Reader, ideal_log_probabilities
 from dntm.corpus.storyworld.story import StoryworldConfig, Teller, chooser, stories, tell
-from dntm.corpus.storyworld.world import STORYWORLD
 
 CONFIG = StoryworldConfig(train=3, dev=2, test=40, sentences=20, entities=8, seed=7)
 

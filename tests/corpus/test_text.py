@@ -51,7 +51,7 @@ PLAIN_END = re.compile(r"""(?:[.!?…]+["'”’»)\]]*)(\s+)(?=["'“‘«(\[]*
 
 @given(st.text(alphabet=".!?…\"'”’»)]“‘«([ \n\taéßÉA1_", max_size=40))
 def test_the_fast_rule_for_the_end_of_a_sentence_finds_what_the_plain_one_finds(raw: str) -> None:
-    found = [match.span(1) for match in text._SENTENCE_END.finditer(raw)]
+    found = [match.span(1) for match in text.RULES[1].sentence_end.finditer(raw)]
 
     assert found == [match.span(1) for match in PLAIN_END.finditer(raw)]
 

@@ -4,9 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dntm.corpus import build_store as building
-from dntm.corpus.build_store import build_store
-from dntm.corpus.token_store import StoreConfig, TokenStore
+from dntm.corpus import token_store as building
+from dntm.corpus.token_store import StoreConfig, TokenStore, build_store
 
 TEXT = "The dog barked. The cat slept.\nA dog slept.\n\nThe end came late. It came.\n"
 SMALL = StoreConfig(min_count=1, held_out=0.0)

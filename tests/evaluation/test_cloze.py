@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.evaluation.cloze import ClozeRecords, ClozeText, Filled, Gap
-from dntm.evaluation.cloze_summary import summarize_cloze
+from dntm.evaluation.cloze import ClozeRecords, ClozeText, Filled, Gap, summarize_cloze
 
 TALE = AnonymizedDocument(
     name="tale",
@@ -126,6 +125,12 @@ def test_damaged_records_are_named_with_their_line(tmp_path: Path) -> None:
 def test_a_model_that_fills_too_few_candidates_is_caught() -> None:
     with pytest.raises(ValueError, match="7 log-likelihoods, expected 8"):
         ClozeRecords.of([TEXT], [Filled(np.zeros(8), np.zeros(7))])
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_no_rank_comes_from_numbers_that_are_not_finite(wrong: float) -> None:
+    with pytest.raises(ValueError, match="no finite likelihood"):
+        records(-1.0, wrong, -2.0)
 
 
 def test_chance_is_what_guessing_comes_to() -> None:

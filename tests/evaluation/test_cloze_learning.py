@@ -7,11 +7,10 @@ from torch import nn
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.evaluation.cloze import ClozeRecords, ClozeText
-from dntm.evaluation.cloze_summary import ClozeSummary, summarize_cloze
-from dntm.evaluation.scoring import TextModel
+from dntm.evaluation.cloze import ClozeRecords, ClozeSummary, ClozeText, summarize_cloze
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
+from dntm.model.text_model import TextModel
 
 ACTS = ("forged", "baked", "sang", "sailed")
 VOCABULARY = Vocabulary(ACTS, entities=3)

@@ -34,6 +34,13 @@ def test_special_rows_are_not_ranked_among_the_words() -> None:
     assert bias[0] == 9.0
 
 
+def test_no_rank_comes_from_numbers_that_are_not_finite() -> None:
+    wrong = torch.full((1, 2), torch.nan)
+
+    with pytest.raises(ValueError, match="no finite number"):
+        recover([np.array([3])], lambda _: wrong, torch.ones(5, 2), torch.zeros(5))
+
+
 def test_nothing_to_recover_is_not_a_number() -> None:
     assert np.isnan(Recovery.of(np.zeros(0, dtype=np.int64)).reciprocal_rank)
 

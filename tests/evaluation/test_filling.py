@@ -9,11 +9,11 @@ import torch
 
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.evaluation import scoring
 from dntm.evaluation.cloze import ClozeRecords, ClozeText, Gap
-from dntm.evaluation.scoring import TextModel
-from dntm.model import filling
+from dntm.model import text_model
 from dntm.model.config import Merging, Variant
+from dntm.model.fast import filling
+from dntm.model.text_model import TextModel
 from tests.model.small import build, oracle_of
 
 EVERY = [("baseline", "gru-relu")] + [
@@ -41,8 +41,8 @@ TEXTS = [
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "STRETCH", 3)
-    monkeypatch.setattr(scoring, "CLOZE_BATCH", 4)
+    monkeypatch.setattr(text_model, "SENTENCES", 3)
+    monkeypatch.setattr(text_model, "CLOZE_BATCH", 4)
     monkeypatch.setattr(filling, "PLACES", 7)
 
 
@@ -94,8 +94,8 @@ def test_how_documents_are_batched_changes_nothing(monkeypatch: pytest.MonkeyPat
     model = TextModel(build("both", "gru-relu"), VOCABULARY)
     pieces = list(model.fill_all(TEXTS))
 
-    monkeypatch.setattr(scoring, "STRETCH", 20)
-    monkeypatch.setattr(scoring, "CLOZE_BATCH", 1)
+    monkeypatch.setattr(text_model, "SENTENCES", 20)
+    monkeypatch.setattr(text_model, "CLOZE_BATCH", 1)
     monkeypatch.setattr(filling, "PLACES", 4096)
     whole = list(model.fill_all(TEXTS))
 

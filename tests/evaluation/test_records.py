@@ -5,8 +5,7 @@ import pytest
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.groups import score_groups
-from dntm.evaluation.ideal import IdealReader
-from dntm.evaluation.records import Records
+from dntm.evaluation.records import IdealReader, Records
 
 DOCUMENT = AnonymizedDocument(
     name="tale", sentences=[[1, "met", 2, "."], ["then", 1, 2, "left"], ['"', 1]]
@@ -64,6 +63,13 @@ def test_a_file_of_records_reads_back_as_it_was(records: Records, tmp_path: Path
 def test_a_model_that_scores_too_few_tokens_is_caught() -> None:
     with pytest.raises(ValueError, match="12 log-probabilities, expected 13"):
         Records.of([DOCUMENT], [SCORES[:-1]])
+
+
+def test_no_perplexity_comes_from_numbers_that_are_not_finite() -> None:
+    document = AnonymizedDocument(name="d", sentences=[["a"]])
+
+    with pytest.raises(ValueError, match="no finite log-probability"):
+        Records.of([document], [np.array([-1.0, np.nan])])
 
 
 def test_the_ideal_reader_gives_what_the_dataset_carries() -> None:

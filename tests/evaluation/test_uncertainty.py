@@ -187,6 +187,8 @@ def test_the_intervals_of_dependent_parts_are_not_narrow() -> None:
         ({"max_sentences": None, "reading": {"format": "conll2012"}}, "bc/x:1", "bc/x"),
         ({"max_sentences": 9, "reading": {"format": "conll2012"}}, "bc/x:1/2", "bc/x"),
         ({"joined": {}}, "ontogum/GUM_bio/2", "ontogum/GUM_bio"),
+        ({"joined": {}}, "ontonotes/bc/x:1", "ontonotes/bc/x"),
+        ({"joined": {}}, "ontonotes/bc/x:1/2", "ontonotes/bc/x"),
         ({"stories": 3}, "storyworld-test-2", "storyworld-test-2"),
     ],
 )

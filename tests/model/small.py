@@ -1,4 +1,4 @@
-"""A small model in double precision, and the oracle with the same parameters."""
+"""A small model in double precision, and the reference with the same parameters."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ import torch
 
 from dntm.model.config import Merging, ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel
-from tests.model.oracle import Oracle
+from dntm.model.reference import Reference
 
 BOS, EOS, A, B, C = 1, 2, 3, 4, 5
 """Rows of the small vocabulary; A, B and C are entities, 6 to 11 words."""
@@ -18,6 +18,7 @@ def build(
     *,
     tied: bool = False,
     salience: bool = False,
+    naming: bool = False,
     dropouts: Mapping[str, float] | None = None,
 ) -> DynamicTextModel:
     """A model whose parameters, biases too, are all large enough to matter."""
@@ -28,6 +29,7 @@ def build(
         merging=merging,
         tied=tied,
         salience=salience,
+        naming=naming,
         embedding_dim=5,
         hidden_dim=5 if tied else 4,
         encoder_dim=3,
@@ -42,9 +44,9 @@ def build(
     return model
 
 
-def oracle_of(model: DynamicTextModel) -> Oracle:
-    """The oracle with the model's parameters, as leaves of their own."""
+def oracle_of(model: DynamicTextModel) -> Reference:
+    """The reference with the model's parameters, as leaves of their own."""
     parameters = {
         name: value.detach().clone().requires_grad_() for name, value in model.named_parameters()
     }
-    return Oracle(model.config, parameters)
+    return Reference(model.config, parameters)

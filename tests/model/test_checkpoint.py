@@ -8,7 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model.checkpoint import from_pretrained, save_pretrained
+from dntm.model.checkpoint import current_names, from_pretrained, save_pretrained
+from dntm.model.config import Variant
 from tests.model.small import build
 
 VOCABULARY = Vocabulary(("the", "cat", "sat", "on", "a", "mat"), entities=3)
@@ -34,17 +35,71 @@ def test_a_model_comes_back_as_it_was_saved(tied: bool, salience: bool, tmp_path
         assert torch.equal(found, value), name
 
 
+def test_the_same_weights_give_the_same_bytes(saved: Path, tmp_path: Path) -> None:
+    model, vocabulary = from_pretrained(saved)
+
+    for number in range(8):
+        save_pretrained(model, vocabulary, tmp_path / str(number))
+    names = [tmp_path / str(number) / "model.safetensors" for number in range(8)]
+
+    assert len({name.read_bytes() for name in names}) == 1
+
+
+def test_every_flipped_bit_of_the_weights_is_noticed(saved: Path) -> None:
+    path = saved / "model.safetensors"
+    raw = path.read_bytes()
+    start = 8 + int.from_bytes(raw[:8], "little")
+
+    for position in range(start, len(raw), 211):
+        damaged = bytearray(raw)
+        damaged[position] ^= 1 << position % 8
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
+            from_pretrained(saved)
+
+
 def test_the_files_tell_their_type_and_version(saved: Path) -> None:
     settings = json.loads((saved / "config.json").read_text(encoding="utf-8"))
 
     assert settings["model_type"] == "dntm"
-    assert settings["format_version"] == 1
+    assert settings["format_version"] == 2
     assert settings["merging"] == "gru"
     assert sorted(path.name for path in saved.iterdir()) == [
         "config.json",
         "model.safetensors",
         "vocab.txt",
     ]
+
+
+@pytest.mark.parametrize("variant", ["input", "output", "both"])
+def test_a_checkpoint_of_version_1_is_still_read(variant: Variant, tmp_path: Path) -> None:
+    model = build(variant, "gru").float()
+    save_pretrained(model, VOCABULARY, tmp_path / "model")
+    path = tmp_path / "model" / "model.safetensors"
+    tensors = load_file(path)
+    names = {"x.W_dx": "x.W_d", "output.y.W_dy": "output.y.W_d"}
+    assert names.keys() & tensors.keys()
+    save_file({names.get(name, name): value for name, value in tensors.items()}, path)
+    config = tmp_path / "model" / "config.json"
+    settings = json.loads(config.read_text(encoding="utf-8")) | {"format_version": 1}
+    config.write_text(json.dumps(settings), encoding="utf-8")
+
+    loaded, _ = from_pretrained(tmp_path / "model")
+
+    assert {name: value.tolist() for name, value in loaded.named_parameters()} == {
+        name: value.tolist() for name, value in model.named_parameters()
+    }
+
+
+def test_a_training_state_of_version_1_gets_its_names_of_today() -> None:
+    value = torch.zeros(1)
+    old = ["model.x.W_d", "average.output.y.W_d", "model.x.weight", "optimizer.1.step"]
+
+    found = current_names(dict.fromkeys(old, value))
+
+    assert list(found) == [
+        "model.x.W_dx", "average.output.y.W_dy", "model.x.weight", "optimizer.1.step"
+    ]  # fmt: skip
 
 
 def test_a_setting_that_came_later_may_be_missing(saved: Path) -> None:
@@ -98,7 +153,7 @@ def test_truncated_weights_are_named(saved: Path) -> None:
         ("{", "is not JSON"),
         ("[]", "model_type"),
         ('{"model_type": "bert"}', "model_type"),
-        ('{"model_type": "dntm", "format_version": 2}', "format_version 2, expected 1"),
+        ('{"model_type": "dntm", "format_version": 3}', "format_version 3, expected 1 or 2"),
         ('{"model_type": "dntm", "format_version": 1, "depth": 3}', "unknown settings .*depth"),
     ],
 )

@@ -5,11 +5,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dntm.layout.ragged import lay_out_ragged
-from dntm.model.deferred import Deferred
+from dntm.model.fast.layout import lay_out_ragged
+from dntm.model.fast.products import Deferred, packed
+from dntm.model.fast.ragged_lstm import State, ragged_lstm
 from dntm.model.lstm import LSTM
-from dntm.model.packed import packed
-from dntm.model.ragged_lstm import State, ragged_lstm
 
 LENGTHS = np.array([2, 4, 1, 4])
 
@@ -113,4 +112,4 @@ def test_a_deferred_matrix_that_is_not_learned_passes_gradients_on() -> None:
     (gradient,) = torch.autograd.grad(product(x).sum(), x)
 
     assert gradient.tolist() == [[2.0, 3.0]]
-    assert product.noted == []
+    assert product.buffer == []

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dntm.model.config import Merging, Variant
 from dntm.model.language_model import DynamicTextModel
-from tests.model.oracle import Oracle, Reading
+from dntm.model.reference import Reference, State
 from tests.model.small import BOS, EOS, A, B, C, build, oracle_of
 
 Document = list[list[int]]
@@ -38,7 +38,7 @@ EVERY = [("baseline", "gru-relu")] + [
 ]
 
 
-def stretches(size: int) -> list[tuple[list[Document], list[bool]]]:
+def in_windows(size: int) -> list[tuple[list[Document], list[bool]]]:
     """The documents `size` sentences at a time, and which of them go on afterwards."""
     longest = max(len(document) for document in DOCUMENTS)
     return [
@@ -47,11 +47,11 @@ def stretches(size: int) -> list[tuple[list[Document], list[bool]]]:
     ]
 
 
-def oracle_log_p(oracle: Oracle, size: int) -> list[list[Tensor]]:
+def oracle_log_p(oracle: Reference, size: int) -> list[list[Tensor]]:
     """Log-probabilities of each document, truncated after `size` sentences."""
     found: list[list[Tensor]] = []
     for document in DOCUMENTS:
-        reading: Reading = oracle.begin()
+        reading: State = oracle.begin()
         found.append([])
         for start in range(0, len(document), size):
             log_p, reading = oracle.read(document[start : start + size], reading.detach())
@@ -69,8 +69,8 @@ def test_log_probabilities_are_the_oracles(
 
     state = model.initial_state(len(DOCUMENTS))
     found: list[list[float]] = [[] for _ in DOCUMENTS]
-    for documents, goes_on in stretches(3):
-        scores, state = model.score(model.plan(documents, goes_on), state)
+    for documents, continues in in_windows(3):
+        scores, state = model.score(model.plan(documents, continues), state)
         for document, values in zip(found, scores, strict=True):
             document.extend(values)
 
@@ -96,8 +96,8 @@ def test_gradients_of_all_parameters_are_the_oracles(
 
     state = model.initial_state(len(DOCUMENTS))
     nats, tokens = 0.0, 0
-    for documents, goes_on in stretches(size):
-        loss, count, state = model.loss(model.plan(documents, goes_on), state.detach())
+    for documents, continues in in_windows(size):
+        loss, count, state = model.loss(model.plan(documents, continues), state.detach())
         backward(loss)
         nats, tokens = nats + loss.item(), tokens + count
 
@@ -177,15 +177,15 @@ def test_selected_documents_read_on_alone() -> None:
 @pytest.mark.parametrize("variant", ["baseline", "input", "output", "both"])
 def test_distributions_sum_to_one_and_hold_the_scores(variant: Variant) -> None:
     model = build(variant, "gru-relu")
-    stretch = model.plan(DOCUMENTS)
-    scores, _ = model.score(stretch, model.initial_state(len(DOCUMENTS)))
-    positions = stretch.layout.predicting.tolist()
+    window = model.plan(DOCUMENTS)
+    scores, _ = model.score(window, model.initial_state(len(DOCUMENTS)))
+    positions = window.layout.predicting.tolist()
 
-    h, log_p, _ = model.log_distribution(stretch, model.initial_state(len(DOCUMENTS)), positions)
+    h, log_p, _ = model.log_distribution(window, model.initial_state(len(DOCUMENTS)), positions)
 
     assert h.shape == (len(positions), model.config.hidden_dim)
     torch.testing.assert_close(log_p.exp().sum(1), torch.ones(len(positions)).double())
-    picked = log_p[torch.arange(len(positions)), torch.from_numpy(stretch.layout.targets)]
+    picked = log_p[torch.arange(len(positions)), torch.from_numpy(window.layout.targets)]
     np.testing.assert_allclose(picked.numpy(), np.concatenate(scores), atol=1e-12)
 
 
@@ -201,7 +201,7 @@ def test_an_unfinished_sentence_has_a_next_token() -> None:
 
 
 @pytest.mark.parametrize("positions", [[3, 2], [-1], [99]])
-def test_positions_must_rise_within_the_stretch(positions: list[int]) -> None:
+def test_positions_must_rise_within_the_window(positions: list[int]) -> None:
     model = build("both", "gru")
 
     with pytest.raises(ValueError, match="positions"):
@@ -229,10 +229,10 @@ def test_without_dropout_no_random_number_is_drawn() -> None:
 @pytest.mark.parametrize("place", ["dropout_embedding", "dropout_hidden", "dropout_context"])
 def test_dropout_changes_training_only_and_repeats_with_its_seed(place: str) -> None:
     model = build("both", "gru", dropouts={place: 0.5})
-    stretch, state = model.plan([LONG]), model.initial_state(1)
+    window, state = model.plan([LONG]), model.initial_state(1)
 
     def nats(seed: int) -> float:
-        return model.loss(stretch, state, torch.Generator().manual_seed(seed))[0].item()
+        return model.loss(window, state, torch.Generator().manual_seed(seed))[0].item()
 
     assert nats(1) == nats(1) != nats(2)
     model.eval()

@@ -4,9 +4,9 @@ from typing import get_args
 
 import pytest
 import torch
+from torch import Tensor
 
 from dntm.model.config import Merging
-from dntm.model.context_encoder import ContextEncoder
 from tests.model.small import BOS, EOS, A, B, C, build
 
 MERGINGS = get_args(Merging)
@@ -15,11 +15,11 @@ MERGINGS = get_args(Merging)
 @pytest.mark.parametrize("merging", MERGINGS)
 def test_before_its_first_context_an_entity_has_its_static_embeddings(merging: Merging) -> None:
     model = build("both", merging)
-    nothing = model.initial_state(1).memory[0, 0]
+    nothing = model.initial_state(1).memory[0, :1, : model.config.context_dim]
 
-    assert not nothing[: model.config.context_dim].any()
-    assert torch.equal(model.input_embedding(1, nothing), model.x.weight[A])
-    assert torch.equal(model.output_embedding(1, nothing), model.output.y.weight[A])
+    assert not nothing.any()
+    for table in (model.x, model.output.y):
+        assert torch.equal(table.entity(torch.tensor([A]), nothing)[0], table.weight[A])
 
 
 @pytest.mark.parametrize("merging", MERGINGS)
@@ -39,21 +39,21 @@ def test_without_the_dynamic_terms_the_model_is_the_baseline(merging: Merging) -
     assert found.tolist() == pytest.approx(expected.tolist(), abs=1e-12)
 
 
-def test_the_mention_itself_is_never_read() -> None:
-    encoder = ContextEncoder(5, 3, 4)
-    encoder.reset_parameters(torch.Generator().manual_seed(3))
-    words = torch.randn(2, 6, 5, generator=torch.Generator().manual_seed(4))
-    lengths, sentence = torch.tensor([6, 4]), torch.tensor([0, 1])
-    position = torch.tensor([3, 1])
+@pytest.mark.parametrize("position", [1, 2, 3, 4])
+def test_the_mention_itself_is_never_read(position: int) -> None:
+    sentence = [BOS, 6, 7, 8, 9, EOS]
+    sentence[position] = A
 
-    before = encoder(words, lengths, sentence, position)
-    mention = encoder(words.index_put((sentence, position), torch.tensor(7.0)), lengths, sentence,
-                      position)  # fmt: skip
-    neighbour = encoder(words.index_put((sentence, position + 1), torch.tensor(7.0)), lengths,
-                        sentence, position)  # fmt: skip
+    def context(changed: int) -> Tensor:
+        model = build("input", "latest")
+        with torch.no_grad():
+            model.x.weight[changed] += 7
+        return model.score(model.plan([[sentence]]), model.initial_state(1))[1].memory[0, 0]
 
-    torch.testing.assert_close(mention, before, rtol=0, atol=0)
-    assert not torch.equal(neighbour, before)
+    unchanged = context(C)
+    assert torch.equal(context(A), unchanged)
+    for neighbour in {*sentence} - {A}:
+        assert not torch.equal(context(neighbour), unchanged)
 
 
 @pytest.mark.parametrize("merging", MERGINGS)

@@ -28,6 +28,6 @@ def any_reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture
-def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts are read two sentences at a time."""
-    monkeypatch.setattr("dntm.reader.engine.STRETCH", 2)
+    monkeypatch.setattr("dntm.reader.engine.SENTENCES", 2)

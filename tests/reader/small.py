@@ -5,16 +5,16 @@ from pathlib import Path
 import torch
 
 from dntm.corpus.document import AnonymizedDocument, Token
+from dntm.corpus.entities import Lexicon
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.checkpoint import save_pretrained
 from dntm.model.config import ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel
-from dntm.reader.lexicon import Lexicon
 from dntm.reader.reading import Reading, SentenceReading
 
 WORDS = "the . a , sat down at table river met left old man She kept rowed home He Old".split()
 VOCABULARY = Vocabulary(tuple(WORDS), entities=4)
-LEXICON = Lexicon.of(VOCABULARY)
+LEXICON = Lexicon(VOCABULARY)
 LOWER = Vocabulary(tuple(dict.fromkeys(word.lower() for word in WORDS)), entities=4)
 """The same words as a model of lower-case text knows them."""
 STORY = "The old man met Ann. Ann kept a zork. He left the zork at home. Ann sat down."

@@ -1,3 +1,6 @@
+import copy
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -5,7 +8,10 @@ import torch
 from torch import Tensor
 
 from dntm.model.config import Variant
+from dntm.model.naming import Naming
+from dntm.reader.meaning import Meanings, content_words, highest, how_sure
 from dntm.reader.reader import Reader
+from dntm.reader.reading import EntityReading
 from tests.reader.small import (
     DOCUMENT,
     VOCABULARY,
@@ -14,18 +20,55 @@ from tests.reader.small import (
     surprisals,
 )
 
-COMPARED = "sat table river met left old man She kept rowed home He Old".split()
-"""The words of the vocabulary that are no closed class."""
+COMPARED = "sat table river met left old man kept rowed home".split()
+"""The words of the vocabulary that name something; Old is old."""
 
 
-def cosines(table: Tensor, vector: Tensor) -> dict[str, float]:
-    """How near each of the words is to a vector, their mean taken off."""
+def naming(s: float) -> Naming:
+    """What a model has learned that names hidden words."""
+    found = Naming()
+    found.s.data.fill_(s)
+    return found
+
+
+def near(table: Tensor, vector: Tensor) -> dict[str, float]:
+    """near(e, w) word by word."""
     vectors = {word: table[VOCABULARY.row(word)] for word in COMPARED}
     mean = sum(vectors.values()) / len(COMPARED)
+    entities = [table[VOCABULARY.row(entity)] for entity in (1, 2, 3, 4)]
+
+    def cosine(one: Tensor, other: Tensor) -> float:
+        return float(torch.cosine_similarity(one - mean, other - mean, dim=0))
+
     return {
-        word: float(torch.cosine_similarity(vector - mean, other - mean, dim=0))
+        word: cosine(vector, other) - sum(cosine(row, other) for row in entities) / 4
         for word, other in vectors.items()
     }
+
+
+def softmax(logits: dict[str, float]) -> dict[str, float]:
+    total = sum(map(math.exp, logits.values()))
+    return {word: math.exp(logit) / total for word, logit in logits.items()}
+
+
+def d_of(state: EntityReading) -> Tensor:
+    return torch.tensor(state.representation, dtype=torch.float64)
+
+
+def test_vectors_follow_an_entity_through_all_sentences(reader: Reader) -> None:
+    reading = reader.read(DOCUMENT)
+
+    found = reading.vectors(2)
+
+    said = dict(reading.trail(2))
+    assert sorted(said) == [0, 2, 3]
+    assert [found[index].tolist() for index in said] == [
+        list(entity.representation) for entity in said.values()
+    ]
+    assert found[1].tolist() == found[0].tolist()
+    assert reading.vectors(reading.entities[2]).tolist() == found.tolist()
+    with pytest.raises(ValueError, match="no entity 'nobody'"):
+        reading.vectors("nobody")
 
 
 def test_a_representation_is_the_models_own(reader: Reader) -> None:
@@ -40,46 +83,123 @@ def test_a_representation_is_the_models_own(reader: Reader) -> None:
     assert trail[-1][1].occurrence == 3
 
 
-def test_nearest_words_are_those_of_highest_cosine(reader: Reader) -> None:
+def test_nearest_words_are_those_nearer_than_to_an_entity_of_which_nothing_was_read(
+    reader: Reader,
+) -> None:
     model = reader.models.dynamic
     index, state = reader.read(DOCUMENT).trail(1)[1]
-    d = torch.tensor(state.representation, dtype=torch.float64)
 
     for table, vector, found in (
-        (model.x.weight, model.input_embedding(1, d), state.input_words),
-        (model.output.y.weight, model.output_embedding(1, d), state.output_words),
+        (model.x.weight, model.input_embedding(1, d_of(state)), state.input_words),
+        (model.output.y.weight, model.output_embedding(1, d_of(state)), state.output_words),
     ):
-        near = cosines(table, vector)
-        expected = sorted(near, key=lambda word: -near[word])[:8]
+        nearness = near(table, vector)
+        expected = sorted(nearness, key=lambda word: -nearness[word])[:8]
 
         assert index == 1
         assert [n.word for n in found] == expected
-        assert [n.similarity for n in found] == pytest.approx([near[w] for w in expected])
+        assert [n.similarity for n in found] == pytest.approx([nearness[w] for w in expected])
+
+
+def test_a_word_near_to_every_entity_does_not_win(reader: Reader) -> None:
+    model = copy.deepcopy(reader.models.dynamic)
+    rows = [VOCABULARY.entity_row(entity) for entity in (1, 2, 3, 4)]
+    with torch.no_grad():
+        common = model.x.weight[rows].mean(0)
+        model.x.weight[rows] = common + 0.2 * (model.x.weight[rows] - common)
+        model.x.weight[VOCABULARY.row("river")] = common
+    d = torch.full((4, 7), 0.03, dtype=torch.float64)
+
+    found = Meanings(model, VOCABULARY).of([1, 2, 3, 4], torch.zeros_like(d), d)
+
+    vectors = model.x.weight[[VOCABULARY.row(word) for word in COMPARED]]
+    for entity, meaning in enumerate(found, start=1):
+        x = model.input_embedding(entity, d[0])
+        assert COMPARED[int(torch.cosine_similarity(vectors, x, dim=1).argmax())] == "river"
+        assert meaning.input_words[0].word != "river"
+
+
+def test_a_word_is_taken_for_what_the_model_names(reader: Reader) -> None:
+    model = copy.deepcopy(reader.models.dynamic)
+    model.naming = naming(6.5)
+    named = Reader(replace(reader.models, dynamic=model))
+    _, state = named.read(DOCUMENT).trail(2)[1]
+
+    x = model.input_embedding(2, d_of(state))
+    expected = softmax({
+        word: 6.5 * float(torch.cosine_similarity(x, model.x.weight[VOCABULARY.row(word)], dim=0))
+            + math.log(VOCABULARY.words.index(word) + 20) / 2
+        for word in COMPARED
+    })  # fmt: skip
+    order = sorted(COMPARED, key=lambda word: -expected[word])[:8]
+
+    assert [n.word for n in state.taken_for] == order
+    assert [n.probability for n in state.taken_for] == pytest.approx(
+        [expected[w] for w in order], rel=1e-4
+    )
+    assert state.sure == pytest.approx(sum(expected[word] for word in order[:3]), rel=1e-4)
+
+
+def test_a_model_that_has_not_learned_to_name_says_nothing_of_certainty(reader: Reader) -> None:
+    _, state = reader.read(DOCUMENT).trail(2)[1]
+
+    assert [n.word for n in state.taken_for] == [n.word for n in state.input_words]
+    assert state.sure is None
+    assert how_sure(state.sure) == ""
+
+
+@pytest.mark.parametrize(
+    ("probability", "phrase"),
+    [(1.0, "surely"), (0.6, "surely"), (0.59, "probably"), (0.2, "perhaps"), (0.0, "a wild guess")],
+)
+def test_certainty_is_said_in_words(probability: float, phrase: str) -> None:
+    assert how_sure(probability) == phrase
+
+
+def test_content_words_name_something() -> None:
+    words = "the Dog dog horse he twenty 1911 b52 , n't x china China was very Éire".split()
+
+    assert [words[place] for place in content_words(words)] == ["dog", "horse", "china", "Éire"]
+
+
+@pytest.mark.parametrize("columns", [1, 63, 64, 65, 300, 640, 1001])
+@pytest.mark.parametrize("k", [1, 4, 9])
+def test_the_highest_are_found_block_by_block(columns: int, k: int) -> None:
+    values = torch.rand(20, columns, generator=torch.Generator().manual_seed(columns))
+
+    found, places = highest(values, min(k, columns))
+
+    expected = values.sort(dim=1, descending=True).values[:, :k]
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(values.gather(1, places), expected)
 
 
 @pytest.mark.parametrize("variant", ["input", "output", "both"])
-def test_gained_and_lost_words_are_those_the_sentence_changed_most_of_all(
+def test_gained_and_lost_words_are_those_that_became_likelier_or_less_likely(
     tmp_path: Path, variant: Variant
 ) -> None:
     reader = Reader.from_pretrained(checkpoint(tmp_path / "model", variant))
     model = reader.models.dynamic
     (_, before), (_, after) = reader.read(DOCUMENT).trail(1)[:2]
 
-    then, now = (
-        cosines(model.output.y.weight, model.output_embedding(1, d))
+    nears = [
+        near(model.output.y.weight, model.output_embedding(1, d_of(state)))
         if variant == "output"
-        else cosines(model.x.weight, model.input_embedding(1, d))
-        for d in (torch.tensor(s.representation, dtype=torch.float64) for s in (before, after))
-    )
-    change = {word: now[word] - then[word] for word in COMPARED}
-    gained = sorted((w for w in COMPARED if change[w] > 0), key=lambda w: -change[w])[:8]
-    lost = sorted((w for w in COMPARED if change[w] < 0), key=lambda w: change[w])[:8]
+        else near(model.x.weight, model.input_embedding(1, d_of(state)))
+        for state in (before, after)
+    ]
+    then, now = (softmax({word: 10 * n for word, n in values.items()}) for values in nears)
+    raised = {word: now[word] - then[word] for word in COMPARED}
+    gained = sorted((w for w in COMPARED if raised[w] > 0), key=lambda w: -raised[w])
+    lost = sorted((w for w in COMPARED if raised[w] < 0), key=lambda w: raised[w])
 
-    assert len(gained) + len(lost) > 8
-    for found, expected in ((after.gained, gained), (after.lost, lost)):
+    for found, expected in ((after.gained, gained[:8]), (after.lost, lost[:8])):
+        change = [nears[1][w] - nears[0][w] for w in expected]
+        assert expected
         assert [n.word for n in found] == expected
-        assert [n.change for n in found] == pytest.approx([change[w] for w in expected])
-        assert [n.similarity for n in found] == pytest.approx([now[w] for w in expected])
+        assert [n.change for n in found] == pytest.approx(change)
+        assert [n.similarity for n in found] == pytest.approx([nears[1][w] for w in expected])
+        assert [n.probability for n in found] == pytest.approx([now[w] for w in expected], rel=1e-4)
 
 
 def test_a_baseline_alone_has_no_representations(tmp_path: Path) -> None:
@@ -90,3 +210,4 @@ def test_a_baseline_alone_has_no_representations(tmp_path: Path) -> None:
     assert surprisals(reading) == static_surprisals(reading)
     state = reading.trail(1)[0][1]
     assert (list(state.representation), list(state.gained), state.change) == ([], [], 0.0)
+    assert not state.taken_for

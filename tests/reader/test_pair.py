@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.evaluation.scoring import TextModel
+from dntm.model import checkpoint as checkpoint_module
 from dntm.model.reading_state import ReadingState
-from dntm.reader import pair
+from dntm.model.text_model import TextModel
 from dntm.reader.reader import Reader
 from tests.reader.small import (
     DOCUMENT,
@@ -65,7 +65,7 @@ def test_a_static_model_must_be_a_baseline_over_the_same_words(
 def test_without_a_path_the_model_that_ships_is_read_and_its_absence_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pair, "SHIPPED", tmp_path / "pretrained")
+    monkeypatch.setattr(checkpoint_module, "SHIPPED", tmp_path / "pretrained")
     with pytest.raises(ValueError, match="no model given, and none comes with this"):
         Reader.from_pretrained()
 

@@ -4,12 +4,11 @@ from pathlib import Path
 import pytest
 
 from dntm.corpus.document import AnonymizedDocument, Document, Mention, Token
+from dntm.corpus.entities import Lexicon
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.reader.lexicon import Lexicon
-from dntm.reader.prepared import PreparedText, tokens_of
-from dntm.reader.preparing import prepare
-from dntm.reader.prose import as_prose
 from dntm.reader.reader import Reader
+from dntm.reader.reading import COLUMNS
+from dntm.reader.text import PreparedText, as_prose, prepare, tokens_of
 from tests.reader.small import LEXICON, LOWER, anonymized, checkpoint
 
 
@@ -24,8 +23,19 @@ class Pairs:
         return [[Mention(s, 0, 1) for s in range(len(sentences))]]  # type: ignore[arg-type]
 
 
-def test_plain_text_has_names_and_unknown_words_that_come_twice() -> None:
+def test_plain_text_has_names_and_unknown_words_from_the_first_mention_on() -> None:
     text = prepare("the man met Ann . He met Ann at a zork . She left the zork at Bo .", LEXICON)
+
+    assert tokens(text)[2] == ["She", "left", "the", 2, "at", 3, "."]
+    assert text.names() == {1: "Ann", 2: "zork", 3: "Bo"}
+
+
+def test_only_what_comes_again_is_an_entity_where_that_is_asked() -> None:
+    text = prepare(
+        "the man met Ann . He met Ann at a zork . She left the zork at Bo .",
+        LEXICON,
+        since="repeated",
+    )
 
     assert tokens(text) == [
         ["the", "man", "met", 1, "."],
@@ -43,10 +53,11 @@ def test_an_unknown_word_is_the_same_at_the_beginning_of_a_sentence() -> None:
 
 
 def test_words_the_model_has_no_row_for_are_marked(reader: Reader) -> None:
-    reading = reader.read("The man met a zork .")
+    reading = reader.read("The man met a zork .", entities="none")
+    unknown = COLUMNS.index("unknown")
 
     assert [token.word for token in reading.tokens if token.unknown] == ["The", "zork"]
-    assert [row[6] for row in reading.rows()] == [1, 0, 0, 0, 1, 0, 0]
+    assert [row[unknown] for row in reading.rows()] == [1, 0, 0, 0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("odd", [None, ["a", "b"], b"a text", Path("a.txt")])
@@ -99,12 +110,10 @@ def test_annotated_documents_keep_their_chains_and_others_get_names() -> None:
     ]
 
 
-def test_of_more_entities_than_rows_the_least_frequent_stay_words() -> None:
+def test_a_text_has_as_many_entities_as_it_has() -> None:
     text = prepare("zap zap at ox ox met Big Bo at Big Bo , Ann , Ann , Ann ix ix ix", LEXICON)
 
-    assert text.notes == ("1 of 5 entities stay words: the model has rows for 4",)
-    assert text.names() == {1: "zap", 2: "ox", 3: "Ann", 4: "ix"}
-    assert tokens(text)[0][5:11] == ["met", "Big", "Bo", "at", "Big", "Bo"]
+    assert text.names() == {1: "zap", 2: "ox", 3: "Big Bo", 4: "Ann", 5: "ix"}
 
 
 def test_entities_numbered_beyond_the_rows_are_numbered_anew_without_a_note() -> None:
@@ -116,11 +125,11 @@ def test_entities_numbered_beyond_the_rows_are_numbered_anew_without_a_note() ->
 
 
 def test_a_model_of_lower_case_words_reads_them_so_and_shows_them_as_written() -> None:
-    lexicon = Lexicon.of(Vocabulary(("she", "met", "left", "."), entities=2))
-    text = prepare("She MET Ann. Ann left.", lexicon)
+    lexicon = Lexicon(Vocabulary(("she", "met", "left", "."), entities=2))
+    text = prepare("SHE met Ann. Ann left.", lexicon)
 
     assert tokens(text) == [["she", "met", 1, "."], [1, "left", "."]]
-    assert [word.shown for word in text.sentences[0]] == ["She", "MET", "Ann", "."]
+    assert [word.shown for word in text.sentences[0]] == ["SHE", "met", "Ann", "."]
 
 
 def test_a_model_of_lower_case_words_is_asked_in_any_case(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from dntm.cli.reading_text import lines
+from dntm.cli.showing import lines
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import SPECIALS
-from dntm.reader.continuation import Sampling, sample
+from dntm.reader.questions import Sampling, sample
 from dntm.reader.reader import Reader
 from tests.reader.small import STORY, VOCABULARY, WORDS, anonymized, checkpoint, said, surprisals
 
@@ -58,7 +58,9 @@ def test_fill_ranks_by_the_surprisal_of_the_whole_sentence(any_reader: Reader) -
 
     assert [f.surprisal for f in found] == sorted(f.surprisal for f in found)
     assert len(found) == len(WORDS) + 2
-    for filling in (found[0], found[-1], next(f for f in found if f.entity == 2)):
+    # A word with a capital inside a sentence would be a name.
+    small = [f for f in found if not f.entity and f.word.islower()]
+    for filling in (small[0], small[-1], next(f for f in found if f.entity == 2)):
         text = any_reader.read(STORY + f" Ann met {filling.word} at home.")
         last = text.sentences[-1].tokens
         assert sum(t.surprisal for t in last) == pytest.approx(filling.surprisal, abs=1e-9)
@@ -113,17 +115,14 @@ def test_a_swap_tells_what_another_referent_changes(any_reader: Reader) -> None:
     assert swap.later_sentences != 0
 
 
-def test_each_reading_of_a_swap_has_its_own_entities_and_all_the_notes(reader: Reader) -> None:
+def test_each_reading_of_a_swap_has_its_own_entities(reader: Reader) -> None:
     only_once = anonymized("1 met 2 .", "1 sat down", "1 left")
-    crowded = "zap zap at ox ox met Big Bo at Big Bo , Ann , Ann , Ann ix ix ix"
 
     swap = reader.swap(only_once, (0, 2), 1)
-    noted = reader.swap(crowded, (0, 0), 2)
 
     assert swap.before.entities == {1: "[1]", 2: "[2]"}
     assert swap.after.entities == {1: "[1]"}
     assert list(lines(swap.after, colour=False))[-2].startswith("following")
-    assert noted.before.notes == noted.after.notes == reader.prepare(crowded).notes != ()
 
 
 @pytest.mark.parametrize(

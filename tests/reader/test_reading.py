@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from dntm.corpus.document import AnonymizedDocument, Document, Mention
-from dntm.evaluation.scoring import TextModel
+from dntm.evaluation.groups import score_groups
+from dntm.evaluation.records import Records
+from dntm.model.text_model import TextModel
 from dntm.reader.reader import Reader
+from dntm.reader.reading import COLUMNS
 from tests.reader.small import (
     DOCUMENT,
     STORY,
@@ -48,6 +51,21 @@ def test_every_token_has_its_words_group_and_occurrence(reader: Reader) -> None:
     assert [t.end for t in reading.tokens].count(True) == len(reading.sentences) == 4
 
 
+def test_the_totals_of_the_groups_are_those_of_table_2(reader: Reader) -> None:
+    document = anonymized("the 1 2 met", "1 1 left", "2 3 1 .")
+
+    totals = reader.read(document, unit="nats").totals()
+
+    scores = TextModel(reader.models.dynamic, reader.vocabulary).score(document)
+    expected = score_groups(Records.of([document], [scores]))
+    names = {"all": "all", "new": "first_mentions", "reappearing": "reappearing",
+             "following": "following"}  # fmt: skip
+    assert expected["following"].tokens == 7
+    for ours, group in names.items():
+        assert totals[ours]["tokens"] == expected[group].tokens
+        assert totals[ours]["surprisal"] == pytest.approx(expected[group].nats)
+
+
 def test_an_entity_is_shown_in_the_words_of_each_mention(reader: Reader) -> None:
     document = Document(
         name="d",
@@ -61,7 +79,7 @@ def test_an_entity_is_shown_in_the_words_of_each_mention(reader: Reader) -> None
     assert reading.entities == {1: "the old man"}
 
 
-@pytest.mark.usefixtures("short_stretches")
+@pytest.mark.usefixtures("short_windows")
 def test_numbers_do_not_depend_on_the_batch(any_reader: Reader) -> None:
     alone = [any_reader.read(text) for text in TALES]
 
@@ -110,11 +128,10 @@ def test_a_reading_is_plain_json_and_a_data_frame(reader: Reader) -> None:
     assert plain["entities"] == {"1": "Ann", "2": "zork"}
     assert plain["sentences"][1]["tokens"][0]["word"] == "Ann"
     assert plain["totals"]["all"]["surprisal"] == pytest.approx(reading.surprisal)
-    assert list(frame.columns[:4]) == ["document", "sentence", "position", "word"]
-    assert list(frame.columns[-2:]) == ["surprisal", "static_surprisal"]
+    assert list(frame.columns) == list(COLUMNS)
     assert frame["static_surprisal"].sum() == pytest.approx(reading.static_surprisal)
-    assert plain["totals"]["all"].keys() >= set(frame.columns[-2:])
-    assert plain["sentences"][0]["tokens"][0].keys() >= set(frame.columns[-2:])
+    assert plain["totals"]["all"].keys() >= {"surprisal", "static_surprisal"}
+    assert plain["sentences"][0]["tokens"][0].keys() >= set(COLUMNS[-4:])
     assert frame["surprisal"].sum() == pytest.approx(reading.surprisal)
     groups = {k: v["tokens"] for k, v in plain["totals"].items() if k != "all"}
     assert frame["group"].value_counts().to_dict() == groups

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import dntm
-from dntm.reader.pair import SHIPPED
+from dntm.model.checkpoint import SHIPPED
 
 LEGEND = (
     "Orrun kept the lamp of Vey. Every night Orrun lit the lamp. "
@@ -14,7 +14,7 @@ LEGEND = (
 def test_it_is_small_and_has_its_card_and_its_twin() -> None:
     size = sum(path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file())
 
-    assert size < 20e6
+    assert size < 60e6
     assert "## What it is not good for" in (SHIPPED / "README.md").read_text(encoding="utf-8")
     assert (SHIPPED / "static" / "model.safetensors").is_file()
 

@@ -44,7 +44,7 @@ def words(entity: EntityReading, name: str) -> list[tuple[str, float, float]]:
     return [(n.word, round(n.similarity, 8), round(n.change, 8)) for n in found]
 
 
-@pytest.mark.usefixtures("short_stretches")
+@pytest.mark.usefixtures("short_windows")
 def test_a_stream_gives_what_reading_at_once_gives(any_reader: Reader) -> None:
     for text in TALES:
         streamed, read = list(any_reader.stream(text)), any_reader.read(text).sentences

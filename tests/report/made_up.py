@@ -1,8 +1,15 @@
-"""Study folders with made-up numbers: what a report says must follow from them."""
+"""Study folders with made-up numbers: what a report says must follow from them.
 
+The same numbers on the same texts are written once and copied from then on.
+"""
+
+import atexit
 import json
-from collections.abc import Mapping
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +20,10 @@ from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.prepare import ReadConfig, prepare
 from dntm.evaluation.cloze import ClozeRecords, ClozeText, Filled
 from dntm.evaluation.records import Records
-from dntm.experiments.models import MODELS
-from dntm.experiments.presets import PRESETS
-from dntm.experiments.study import StudyFolder, cells
+from dntm.experiments.paper import MODELS
+from dntm.experiments.study import PRESETS, StudyFolder, cells
 from dntm.files import write_text
-from dntm.study.cell import train_config
+from dntm.study.plan import train_config
 
 _STATIC = {"reappearing": 50.0, "following": 100.0, "other": 60.0, "quantile": 0.5}
 PAPER_LIKE = {name: dict(_STATIC) for name in MODELS}
@@ -41,27 +47,22 @@ def study(
     seeds: tuple[int, ...] = (1, 2),
     corpus: str = "",
     planned: tuple[str, ...] = tuple(MODELS),
-    longest: int | None = None,
+    texts: "Texts | None" = None,
 ) -> StudyFolder:
-    """A study whose models have these numbers; those without any are planned, but missing.
-
-    Its documents are cut into parts of at most `longest` sentences.
-    """
+    """A study whose models have these numbers; those without any are planned, but missing."""
     folder.mkdir(parents=True)
     config = replace(
         PRESETS["paper"], corpus=corpus or str(folder / "texts.jsonl"), models=planned, seeds=seeds
     )
     made = StudyFolder(folder)
     write_text(made.settings, config.to_yaml())
-    _dataset(folder, made.dataset, longest)
-    documents = list(Dataset.open(made.dataset).documents("test"))
+    shutil.copytree(_dataset(texts or chains), made.dataset)
     for cell in cells(config):
         if cell.model.name not in numbers:
             continue
-        run, mine = made.run(cell), numbers[cell.model.name]
-        noise = np.random.default_rng([cell.seed, list(MODELS).index(cell.model.name)])
-        _records(documents, mine, noise).write(run / "records-test.csv")
-        _cloze(documents, mine["quantile"], noise).write(run / "cloze-test.csv")
+        run, mine = made.run(cell), tuple(numbers[cell.model.name].items())
+        noise = (cell.seed, list(MODELS).index(cell.model.name))
+        shutil.copytree(_results(texts or chains, mine, noise), run)
         sizes = {"parameters": {"total": 19_200_000, "finetuned": 14_400_000}, "splits": {}}
         write_text(run / "all_results.json", json.dumps(sizes))
         write_text(run / "config.yaml", train_config(made, config, cell).to_yaml())
@@ -69,7 +70,12 @@ def study(
     return made
 
 
-def _dataset(folder: Path, target: Path, longest: int | None) -> None:
+Texts = Callable[[Path], object]
+"""Writes a dataset."""
+
+
+def chains(target: Path, longest: int | None = None) -> None:
+    """Stories of two people, cut into parts of at most `longest` sentences."""
     lines = []
     for number in range(40):
         sentences = [["Ann", "met", "Bo", "at", "noon"], ["Bo", "saw", "Ann", "go", "home"]] * 6
@@ -79,10 +85,39 @@ def _dataset(folder: Path, target: Path, longest: int | None) -> None:
         ]
         document = {"doc_key": f"d{number}", "sentences": sentences, "clusters": clusters}
         lines.append(json.dumps(document))
-    (folder / "texts.jsonl").write_text("\n".join(lines) + "\n")
+    corpus = target.with_name("texts.jsonl")
+    corpus.write_text("\n".join(lines) + "\n")
     settings = BuildConfig(max_entities=3, vocabulary_size=20, max_sentences=longest)
-    reading = ReadConfig(fractions=(0.2, 0.1, 0.7))
-    prepare(str(folder / "texts.jsonl"), target, reading, settings)
+    prepare(str(corpus), target, ReadConfig(fractions=(0.2, 0.1, 0.7)), settings)
+
+
+def in_parts(target: Path) -> None:
+    """The same, cut."""
+    chains(target, longest=5)
+
+
+@cache
+def _aside() -> str:
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    return folder
+
+
+@cache
+def _dataset(texts: Texts) -> Path:
+    target = Path(tempfile.mkdtemp(dir=_aside())) / "dataset"
+    texts(target)
+    return target
+
+
+@cache
+def _results(texts: Texts, numbers: tuple[tuple[str, float], ...], seeds: tuple[int, int]) -> Path:
+    documents = list(Dataset.open(_dataset(texts)).documents("test"))
+    target, mine, noise = _dataset(texts).parent, dict(numbers), np.random.default_rng(seeds)
+    target = Path(tempfile.mkdtemp(dir=target))
+    _records(documents, mine, noise).write(target / "records-test.csv")
+    _cloze(documents, mine["quantile"], noise).write(target / "cloze-test.csv")
+    return target
 
 
 def _records(

@@ -7,16 +7,15 @@ from typing import Any
 
 import yaml
 
-from dntm.experiments.presets import PRESETS
+from dntm.corpus.prepare import prepare_storyworld
+from dntm.corpus.storyworld.story import StoryworldConfig
 from dntm.experiments.recipes import PRETRAINING
-from dntm.experiments.study import StudyConfig, StudyFolder
+from dntm.experiments.study import PRESETS, StudyConfig, StudyFolder
 from dntm.files import write_text
-from dntm.report.content import content
-from dntm.report.departures import INNERMOST, PRETRAINING_DECISIONS
-from dntm.report.markdown import as_markdown
+from dntm.report.conditions import INNERMOST, PRETRAINING_DECISIONS
 from dntm.report.results import read_results
-from dntm.report.write import write_report
-from tests.report.made_up import PAPER_LIKE, study
+from dntm.report.write import as_markdown, content, write_report
+from tests.report.made_up import PAPER_LIKE, in_parts, study
 
 ONE = {"A": PAPER_LIKE["A"]}
 SITTING: dict[str, Any] = {
@@ -42,7 +41,7 @@ def change(folder: StudyFolder, **changes: Any) -> StudyConfig:
 
 
 def test_how_the_dataset_was_made_is_a_departure(tmp_path: Path) -> None:
-    folder = study(tmp_path / "study", ONE, longest=5)
+    folder = study(tmp_path / "study", ONE, texts=in_parts)
     path = folder.dataset / "dataset.json"
     information = json.loads(path.read_text())
     information["settings"] |= {"entities": ["names", "unknown"], "nested": "outermost"}
@@ -61,6 +60,20 @@ def test_how_the_dataset_was_made_is_a_departure(tmp_path: Path) -> None:
     )
     assert "the outermost of nested mentions is kept" in text
     assert INNERMOST not in text
+
+
+def storyworld(target: Path) -> None:
+    prepare_storyworld(target, StoryworldConfig(train=4, dev=2, test=4, sentences=8, entities=3))
+
+
+def test_a_study_on_made_up_stories_has_a_report(tmp_path: Path) -> None:
+    folder = study(tmp_path / "study", ONE, corpus="storyworld", texts=storyworld)
+
+    text = text_of(folder)
+
+    assert "the corpus is storyworld, not OntoNotes" in text
+    assert "stories are made up, with at most 3 entities, the paper's entities are" in text
+    assert "sentences 8; entities 3; seed 0" in text
 
 
 def test_a_term_beyond_the_paper_is_a_departure(tmp_path: Path) -> None:

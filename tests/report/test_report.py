@@ -13,16 +13,22 @@ from dntm.evaluation.curves import band, by_occurrence
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.evaluation.uncertainty import mean_and_error
-from dntm.experiments.paper import PAPER_TABLE_3
-from dntm.experiments.study import StudyFolder
-from dntm.report.content import content
-from dntm.report.departures import DECISIONS, INNERMOST, PRETRAINING_DECISIONS
+from dntm.experiments.paper import MODELS, PAPER_TABLE_3, StudyModel
+from dntm.experiments.study import PRESETS, Cell, StudyFolder
+from dntm.report.conditions import DECISIONS, INNERMOST, PRETRAINING_DECISIONS
 from dntm.report.document import Entry, Row, Table
-from dntm.report.html import as_html
-from dntm.report.markdown import as_markdown
 from dntm.report.results import read_results
-from dntm.report.tabular import as_csv, as_latex, as_text
-from dntm.report.write import write_report
+from dntm.report.tables import table_3
+from dntm.report.write import (
+    as_csv,
+    as_html,
+    as_latex,
+    as_markdown,
+    as_text,
+    content,
+    write_report,
+)
+from dntm.study.plan import train_config
 from tests.report.made_up import PAPER_LIKE, study
 
 VOID = {"meta", "br"}
@@ -162,15 +168,51 @@ def test_each_documents_sums_add_up_to_the_tables(made: StudyFolder) -> None:
 
 
 def test_the_best_of_each_block_is_bold_and_the_baseline_never(made: StudyFolder) -> None:
-    report = content(read_results(made))
-
-    table = next(table for table in report.tables if table.key == "table-3")
+    table = table_3(read_results(made))
 
     bold = {(row.entries[0].text, row.entries[1].text) for row in table.rows if row.entries[4].bold}
     assert ("Only dynamic output (C)", "GRU-ReLU") in bold
     assert ("Only dynamic output (C)", "Max pooling") not in bold
     assert not any(name.startswith("Baseline") for name, _ in bold)
     assert table.rows[-1].entries[0].text == "Baseline (A)"
+
+
+def test_a_model_that_the_paper_does_not_have_stands_in_every_table_and_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer = StudyModel(name="cache", kind="cache", title="LSTM & a cache", variant="baseline")
+    monkeypatch.setitem(MODELS, "cache", peer)
+    names = ("A", "D-gru-relu", "cache")
+    numbers = {"A": PAPER_LIKE["A"], "D-gru-relu": PAPER_LIKE["D-gru-relu"]}
+    numbers["cache"] = {**PAPER_LIKE["A"], "reappearing": 20.0, "quantile": 0.99}
+    folder = study(tmp_path / "study", numbers, planned=names)
+    for seed in (1, 2):  # what only our own training leaves behind
+        (folder.path / f"runs/cache-{seed}/config.yaml").unlink()
+        (folder.path / f"runs/cache-{seed}/metrics.jsonl").unlink()
+
+    report = write_report(folder)
+
+    tables = {table.key: table for table in report.tables}
+    for key in ("table-2", "table-3", "table-4", "against-baseline"):
+        row = next(row for row in tables[key].rows if row.entries[0].text == peer.title)
+        assert not any("paper" in entry.under for entry in row.entries)
+    assert tables["table-3"].rows[-1].entries[0].text == "Baseline (A)"
+    assert tables["table-2"].rows[-1].entries[2] == Entry("20.0 ± 0.0", bold=True)
+    assert tables["table-4"].rows[-1].entries[2].bold
+    data = {row["model"]: row for row in tables["table-3"].data}
+    assert data["cache"]["all_paper"] is None
+    assert data["A"]["all_paper"] == 64.8
+    for figure in report.figures:
+        assert "LSTM &amp; a cache" in figure.svg
+        assert figure.svg.count("var(--model-3") == figure.svg.count("var(--model-d") > 0
+    assert read_page((folder.report / "report.html").read_text()).open == []
+
+
+def test_a_study_cannot_train_a_model_that_is_not_ours(tmp_path: Path) -> None:
+    peer = StudyModel(name="n-gram", kind="n-gram", title="5-gram")
+
+    with pytest.raises(ValueError, match="n-gram-1 is not one of our models"):
+        train_config(StudyFolder(tmp_path), PRESETS["quick"], Cell(peer, 1))
 
 
 def test_a_partial_study_shows_dashes_and_names_what_is_missing(tmp_path: Path) -> None:
@@ -205,12 +247,11 @@ def test_a_report_never_replaces_another_folder(made: StudyFolder, tmp_path: Pat
 
 
 def test_the_same_files_give_the_same_bytes_anywhere(made: StudyFolder, tmp_path: Path) -> None:
-    write_report(made, tmp_path / "one")
     write_report(made, tmp_path / "two")
 
     one, two = (
-        {p.relative_to(tmp_path / n): p.read_bytes() for p in (tmp_path / n).rglob("*.*")}
-        for n in ("one", "two")
+        {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*.*")}
+        for folder in (made.report, tmp_path / "two")
     )
     assert one == two
     assert len(one) == 3 + 2 * 3 + 2 * 6

@@ -6,13 +6,13 @@ import pytest
 
 from dntm.evaluation.records import Records
 from dntm.report.results import read_results
-from tests.report.made_up import PAPER_LIKE, study
+from tests.report.made_up import PAPER_LIKE, in_parts, study
 
 ONE = {"A": PAPER_LIKE["A"]}
 
 
 def test_parts_of_a_document_count_as_one_document(tmp_path: Path) -> None:
-    cut = read_results(study(tmp_path / "cut", ONE, longest=5))
+    cut = read_results(study(tmp_path / "cut", ONE, texts=in_parts))
     whole = read_results(study(tmp_path / "whole", ONE))
 
     parts = Records.read(tmp_path / "cut/runs/A-1/records-test.csv").document

@@ -15,5 +15,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def finished(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study that nobody disturbed."""
     study = tmp_path_factory.mktemp("finished") / "study"
-    subprocess.run(reproduce(corpus, study, "--jobs", "2"), check=True, capture_output=True)
+    done = subprocess.run(reproduce(corpus, study, "--jobs", "2"), check=True, capture_output=True)
+    (study.parent / "printed.txt").write_bytes(done.stdout)
     return study

@@ -16,7 +16,7 @@ seeds: [1, 2]
 build: {max_entities: 4, vocabulary_size: 100}
 model: {embedding_dim: 12, hidden_dim: 12, encoder_dim: 12, context_dim: 12}
 training: {epochs: 1, batch: 8, learning_rate: 0.02}
-pretraining: {iterations: 600, batch: 16}
+pretraining: {iterations: 300, batch: 16}
 store: {min_count: 1, held_out: 0.05}
 """
 

@@ -1,18 +1,25 @@
 """A cell's numbers are those of its own weights at the end of its training."""
 
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
+from numpy.typing import NDArray
 
+from dntm.corpus.dataset import Dataset
+from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
-from dntm.experiments.presets import PRESETS
-from dntm.experiments.study import StudyConfig, StudyFolder, cells
+from dntm.experiments.study import PRESETS, StudyConfig, StudyFolder, cells
+from dntm.model.text_model import TextModel
+from dntm.settings import merged
 from dntm.study.cell import run_cell
 from dntm.study.plan import agree
-from dntm.training.config import merged
 from dntm.training.run_folder import RunFolder
 from tests.study.small import write_corpus
 
@@ -22,6 +29,59 @@ def config(tmp_path: Path) -> StudyConfig:
     corpus = write_corpus(tmp_path)
     settings = yaml.safe_load((tmp_path / "settings.yaml").read_text())
     return replace(merged(PRESETS["quick"], settings, "settings.yaml"), corpus=str(corpus))
+
+
+def test_the_test_split_is_scored_once(
+    config: StudyConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, cell = StudyFolder(tmp_path / "study"), cells(config)[0]
+    agree(folder, config)
+    scored: Counter[str] = Counter()
+    score_all = TextModel.score_all
+
+    def counted(
+        model: TextModel, documents: Iterable[AnonymizedDocument]
+    ) -> Iterator[NDArray[np.float64]]:
+        given = list(documents)
+        scored.update(document.name for document in given)
+        return score_all(model, given)
+
+    monkeypatch.setattr(TextModel, "score_all", counted)
+
+    list(run_cell(folder, config, cell, lambda _: None))
+
+    dataset = Dataset.open(folder.dataset)
+    assert {scored[document.name] for document in dataset.documents("test")} == {1}
+    assert folder.finished(cell)
+
+
+def test_records_that_were_deleted_come_back_the_same(config: StudyConfig, tmp_path: Path) -> None:
+    folder, cell = StudyFolder(tmp_path / "study"), cells(config)[0]
+    agree(folder, config)
+    list(run_cell(folder, config, cell, lambda _: None))
+    records = folder.run(cell) / "records-test.csv"
+    before = records.read_bytes()
+    records.unlink()
+
+    list(run_cell(folder, config, cell, lambda _: None))
+
+    assert records.read_bytes() == before
+
+
+def test_what_a_killed_process_was_writing_is_removed(config: StudyConfig, tmp_path: Path) -> None:
+    folder, cell = StudyFolder(tmp_path / "study"), cells(config)[0]
+    agree(folder, config)
+    run = folder.run(cell)
+    (run / "checkpoints" / ".2.abcdefg1").mkdir(parents=True)
+    (run / ".best.abcdefg2").mkdir()
+    (run / ".cloze-test.csv.abcdefg3").write_text("document")
+    (folder.path / ".dataset.abcdefg4").mkdir()
+    for path in folder.path.rglob(".*.abcdefg*"):
+        os.utime(path, (1e9, 1e9))
+
+    list(run_cell(folder, config, cell, lambda _: None))
+
+    assert not list(folder.path.rglob(".*.abcdefg*"))
 
 
 def test_records_made_while_a_cell_was_training_are_made_again(

@@ -12,17 +12,14 @@ import pytest
 import torch
 import yaml
 
+from dntm.benchmark.machine import Sitting
 from dntm.cli.main import main
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.experiments.presets import PRESETS
-from dntm.experiments.study import StudyConfig, StudyFolder, cells, chosen
+from dntm.experiments.study import PRESETS, StudyConfig, StudyFolder, cells, chosen
+from dntm.files import claimed, is_claimed
 from dntm.model.context_encoder import ContextEncoder
 from dntm.model.pretrained_encoder import PretrainedEncoder
-from dntm.study.cell import train_config
-from dntm.study.claim import claimed, is_claimed
-from dntm.study.plan import agree, resolved
-from dntm.study.sitting import Sitting
-from dntm.study.stages import pretrain_command
+from dntm.study.plan import agree, pretrain_config, resolved, train_config
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
@@ -132,17 +129,13 @@ def test_with_text_the_encoder_is_pretrained_at_the_models_size(tmp_path: Path) 
     folder = StudyFolder(tmp_path / "study")
 
     config = resolved(given)
-    command = pretrain_command(folder, config)
+    found = pretrain_config(folder, config)
 
     assert config.model.context_dim == config.model.embedding_dim == 96
-    assert command[command.index("--model.embedding-dim") + 1] == "96"
-    assert command[command.index("--training.iterations") + 1] == "1000"
-    assert command[command.index("--store.min-count") + 1] == "20"
-    assert command[command.index("--text") + 1] == str(tmp_path / "news.txt")
-    assert "--resume" not in command
-    (tmp_path / "study" / "pretraining").mkdir(parents=True)
-    (tmp_path / "study" / "pretraining" / "config.yaml").touch()
-    assert pretrain_command(folder, config)[-1] == "--resume"
+    assert (found.model.embedding_dim, found.model.encoder_dim) == (96, 64)
+    assert (found.training.iterations, found.store.min_count) == (1000, 20)
+    assert found.text == (tmp_path / "news.txt",)
+    assert (found.output_dir, found.dataset) == (folder.pretraining, folder.dataset)
 
 
 def test_layers_that_pretrained_embeddings_do_not_fit_are_refused_at_once(tmp_path: Path) -> None:
@@ -173,7 +166,7 @@ def test_a_study_from_before_pretraining_had_settings_reads_as_it_was(
 HOLD = """
 import sys, time
 from pathlib import Path
-from dntm.study.claim import claimed
+from dntm.files import claimed
 with claimed(Path(sys.argv[1]), lambda: None):
     print("held", flush=True)
     time.sleep(60)
@@ -200,18 +193,6 @@ def test_a_claim_is_exclusive_and_ends_with_its_holder(tmp_path: Path) -> None:
     assert not is_claimed(lock)
 
 
-def test_a_process_started_with_the_claim_holds_it_when_its_parent_is_gone(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
-    sleep = [sys.executable, "-c", "input()"]
-
-    with claimed(lock, lambda: None) as handle:
-        child = subprocess.Popen(sleep, stdin=subprocess.PIPE, pass_fds=(handle,))
-
-    assert is_claimed(lock)
-    child.communicate(b"\n")
-    assert not is_claimed(lock)
-
-
 def test_every_sitting_of_a_run_is_kept_even_one_that_was_killed(tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
     Sitting.begin(path, threads=1).note(now=True)
@@ -226,7 +207,8 @@ def test_every_sitting_of_a_run_is_kept_even_one_that_was_killed(tmp_path: Path)
 
 def test_a_pretraining_that_is_there_gives_the_models_its_sizes(tmp_path: Path) -> None:
     vocabulary = Vocabulary(("a", "b"), entities=2)
-    encoder = ContextEncoder(6, 5, 6).state_dict()
+    shapes = ContextEncoder(6, 5, 6).state_dict()
+    encoder = {name: torch.zeros_like(value) for name, value in shapes.items()}
     given = PretrainedEncoder(vocabulary, torch.zeros(7, 6), encoder, torch.ones(7))
     given.save(tmp_path / "run" / "best")
     asked = replace(PRESETS["quick"], corpus="sotu", pretrained=str(tmp_path / "run"))

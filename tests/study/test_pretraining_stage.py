@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dntm.study.claim import claimed, is_claimed
+from dntm.files import claimed, is_claimed
 from tests.study.small import reproduce, results
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads processes from /proc")
@@ -23,7 +23,7 @@ def command(corpus: Path, study: Path) -> list[str]:
 def pretraining_of(study: subprocess.Popen[bytes]) -> int | None:
     children = Path(f"/proc/{study.pid}/task/{study.pid}/children").read_text().split()
     for child in map(int, children):
-        if b"pretrain" in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
+        if b"pretraining" in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
             return child
     return None
 

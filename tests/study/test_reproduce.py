@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,12 +38,26 @@ def test_a_study_ends_with_its_tables_and_the_path_of_its_report(
     assert {"report.html", "report.md", "table-3.csv", "table-3.tex", "figure-4.svg"} <= names
 
 
-def test_a_finished_study_called_again_runs_nothing(corpus: Path, finished: Path) -> None:
+def test_a_study_ends_with_what_was_tested_and_what_to_try_next(finished: Path) -> None:
+    printed = (finished.parent / "printed.txt").read_text()
+
+    assert "could not be tested" not in printed.lower()
+    *_, title, page, terminal, box = printed.splitlines()
+    assert title == "try next:"
+    model = finished / "runs" / "D-gru-relu-1"
+    assert page.split("  #")[0].strip() == f"dntm serve --model {model}"
+    assert terminal.split("  #")[0].strip() == f"dntm read --model {model} FILE"
+    assert box.split("  #")[0].strip() == "dntm serve"
+
+
+def test_a_finished_study_called_again_runs_nothing(
+    corpus: Path, finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = sittings(finished)
 
-    done = subprocess.run(reproduce(corpus, finished), check=True, capture_output=True, text=True)
+    main(reproduce(corpus, finished)[3:])
 
-    assert "4 of them finished" in done.stdout
+    assert "4 of them finished" in capsys.readouterr().out
     assert sittings(finished) == before
 
 
@@ -75,6 +90,7 @@ def test_killed_at_ten_random_moments_a_study_ends_with_the_same_tables(
 
     assert sittings(study) > 4
     assert results(study) == results(finished)
+    assert [path.name for path in study.rglob(".*")] == [".locks"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -117,14 +133,14 @@ def test_listed_commands_in_any_order_twice_and_at_once_give_the_same_tables(
 
 
 def test_a_study_of_some_runs_says_what_is_missing(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    corpus: Path, finished: Path, tmp_path: Path
 ) -> None:
     study = tmp_path / "study"
+    shutil.copytree(finished, study, ignore=shutil.ignore_patterns("*-1", "A-2", "report"))
 
-    subprocess.run(
-        reproduce(corpus, study, "--only", "D-gru-relu-2"), check=True, capture_output=True
-    )
+    main(reproduce(corpus, study, "--only", "D-gru-relu-2")[3:])
 
+    assert not (study / "runs" / "A-1").exists()
     text = (study / "report" / "report.md").read_text()
     assert "1 of 4 runs are finished" in text
     assert "Missing: A-1, D-gru-relu-1 and A-2" in text

@@ -6,12 +6,19 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dntm.cli.forecast import forecast
-from dntm.experiments.presets import PRESETS
-from dntm.experiments.study import StudyConfig, StudyFolder, cells
-from dntm.study.stages import ensure_dataset
-from dntm.study.trial import Speed, Work, estimate, measure, pretraining_seconds, work
-from dntm.training.config import merged
+from dntm.experiments.paper import MODELS
+from dntm.experiments.study import PRESETS, StudyConfig, StudyFolder, cells
+from dntm.settings import merged
+from dntm.study.plan import ensure_dataset
+from dntm.study.trial import (
+    Speed,
+    Work,
+    estimate,
+    forecast,
+    measure,
+    pretraining_seconds,
+    work,
+)
 from tests.study.small import write_corpus
 
 
@@ -37,7 +44,7 @@ def test_a_trial_times_each_kind_of_model_on_the_studys_own_data(
     folder = StudyFolder(tmp_path / "study")
     dataset = ensure_dataset(folder, config, lambda _: None)
 
-    speeds = measure(folder, config, ["A", "D"], threads=1)
+    speeds = measure(folder, config, [MODELS["A"], MODELS["D-gru-relu"]], threads=1)
 
     needed = work(dataset, config)
     assert set(speeds) == {"A", "D"}
@@ -54,7 +61,7 @@ def test_a_study_of_a_single_batch_is_timed_all_the_same(
     config = replace(config, training=replace(config.training, batch=64))
     ensure_dataset(folder, config, lambda _: None)
 
-    speed = measure(folder, config, ["A"], threads=1)["A"]
+    speed = measure(folder, config, [MODELS["A"]], threads=1)["A"]
 
     assert 10 < speed.trained < 1e7
 

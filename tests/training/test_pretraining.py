@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,8 +14,8 @@ import numpy as np
 import pytest
 import torch
 
-from dntm.corpus.build_store import build_store
-from dntm.corpus.token_store import StoreConfig, TokenStore
+from dntm.corpus.token_store import StoreConfig, TokenStore, build_store
+from dntm.corpus.vectors import WordVectors
 from dntm.evaluation.completion import recover
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
@@ -24,6 +25,8 @@ from dntm.training.pretraining import pretrain_run
 from dntm.training.pretraining_config import EncoderConfig, PretrainConfig, PretrainRecipe
 from dntm.training.run_folder import RunFolder
 from dntm.training.sentence_batches import Negatives, SentenceBatches, sentence_batch
+from dntm.training.signals import Interrupted
+from dntm.training.state import Diverged
 
 NOUNS = {"dog": ("barked", "growled"), "cat": ("purred", "mewed"), "bee": ("hummed", "stung")}
 
@@ -192,6 +195,26 @@ def test_two_processes_give_the_losses_of_one(text: Path, tmp_path: Path) -> Non
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-5)
 
 
+def test_a_pretraining_that_diverges_hands_nothing_over(text: Path, tmp_path: Path) -> None:
+    settings = config(text, tmp_path / "run")
+    wild = replace(settings.training, learning_rate=1e30, average=0.0)
+
+    with pytest.raises(Diverged, match="smaller learning rate"):
+        list(pretrain_run(replace(settings, training=wild)))
+
+    assert not (tmp_path / "run" / "best").exists()
+    assert RunFolder(tmp_path / "run").latest() is None
+
+
+def test_two_processes_never_pretrain_in_one_folder(text: Path, tmp_path: Path) -> None:
+    first = pretrain_run(config(text, tmp_path / "run"))
+    next(first)
+
+    with pytest.raises(ValueError, match="in use by another process"):
+        next(pretrain_run(config(text, tmp_path / "run"), resume=True))
+    first.close()
+
+
 def test_other_settings_cannot_be_resumed(text: Path, tmp_path: Path) -> None:
     settings = config(text, tmp_path / "run")
     next(pretrain_run(settings))
@@ -200,3 +223,61 @@ def test_other_settings_cannot_be_resumed(text: Path, tmp_path: Path) -> None:
         next(pretrain_run(replace(settings, seed=2), resume=True))
     with pytest.raises(ValueError, match="holds a run already"):
         next(pretrain_run(settings))
+
+
+def with_naming(text: Path, run: Path, vectors: Path) -> PretrainConfig:
+    plain = config(text, run, iterations=120)
+    return replace(
+        plain,
+        vectors=vectors,
+        store=replace(plain.store, lower=True, without_vector=1),
+        model=EncoderConfig(embedding_dim=12, encoder_dim=12, context_dim=16),
+        training=replace(plain.training, objective="naming", candidates=6, embedding_rate=0.1),
+    )
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    """Random ones, of another width than the embeddings."""
+    rng = np.random.default_rng(3)
+    words = ["the", "and", "heard", *NOUNS, *(verb for verbs in NOUNS.values() for verb in verbs)]
+    path = tmp_path / "vectors.txt"
+    path.write_text("".join(f"{w} {' '.join(map(str, rng.standard_normal(8)))}\n" for w in words))
+    return path
+
+
+def test_gaps_are_learned_to_be_named_while_word_vectors_stay(
+    text: Path, tmp_path: Path, vectors: Path
+) -> None:
+    run = tmp_path / "run"
+    list(pretrain_run(with_naming(text, run, vectors)))
+
+    pretrained = PretrainedEncoder.load(run / "best")
+    first, last = (
+        json.loads(line)["held_out"]["recall"]["1"]
+        for line in (run / "metrics.jsonl").read_text().splitlines()[::3]
+    )
+    x = torch.nn.functional.normalize(pretrained.x, dim=1)
+    rows, given = WordVectors.read(vectors).of(pretrained.vocabulary)
+    unit = torch.nn.functional.normalize(torch.from_numpy(given), dim=1)
+
+    assert last > max(first, 0.6)
+    assert pretrained.naming["W_dx"].shape == (12, 16)
+    kept = torch.corrcoef(torch.stack(((x[rows] @ x[rows].T).ravel(), (unit @ unit.T).ravel())))
+    assert kept[0, 1] > 0.9
+
+
+def test_naming_resumes_to_the_same_bits(text: Path, tmp_path: Path, vectors: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    list(pretrain_run(with_naming(text, whole, vectors)))
+
+    short = pretrain_run(with_naming(text, parts, vectors))
+    list(islice(short, 31))
+    os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(Interrupted):
+        list(short)
+    list(pretrain_run(with_naming(text, parts, vectors), resume=True))
+
+    assert (parts / "best/model.safetensors").read_bytes() == (
+        whole / "best/model.safetensors"
+    ).read_bytes()

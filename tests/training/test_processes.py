@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from dntm.model.config import ModelConfig
+from dntm.model.fast.window import windows
 from dntm.model.language_model import DynamicTextModel
-from dntm.training.batches import stretches, tokens_of_stretches
+from dntm.training.batches import tokens_of_windows
 from dntm.training.run_folder import RunFolder
 from tests.training.test_training import dataset  # noqa: F401 (a fixture)
 
@@ -60,7 +61,8 @@ import sys
 import torch
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
-from dntm.training.language_modelling import StretchLoss, train_batch
+from dntm.training.hidden_words import HiddenDocument
+from dntm.training.language_modelling import WindowLoss, train_batch
 from dntm.training.processes import processes
 from dntm.training.recipe import Recipe
 from dntm.training.state import TrainingState
@@ -74,8 +76,8 @@ model = DynamicTextModel(
 recipe = Recipe(clip=1e9)
 with processes() as group:
     state = TrainingState.start(model, recipe, seed=1)
-    step = group.share_gradients(StretchLoss(model))
-    train_batch(state, DOCUMENTS, recipe, step, group)
+    step = group.share_gradients(WindowLoss(model, recipe))
+    train_batch(state, [HiddenDocument.of(d) for d in DOCUMENTS], recipe, step, group)
     if group.is_first:
         torch.save({n: p.grad for n, p in model.named_parameters()}, sys.argv[1])
 """
@@ -100,13 +102,13 @@ def test_processes_add_up_to_the_gradient_of_the_whole_batch(tmp_path: Path) -> 
         torch.testing.assert_close(two[name], gradient, rtol=1e-4, atol=1e-6)
 
 
-def test_the_tokens_of_a_stretch_are_those_it_predicts() -> None:
+def test_the_tokens_of_a_window_are_those_it_predicts() -> None:
     model = DynamicTextModel(ModelConfig(vocabulary=10, entities=2, embedding_dim=4, hidden_dim=4))
     documents = [[[1, 3, 7, 2], [1, 2], [1, 5, 2]], [[1, 9, 2]]]
 
-    counts = tokens_of_stretches(documents, 2)
+    counts = tokens_of_windows(documents, 2)
 
-    pieces = [model.plan(piece, goes_on) for piece, goes_on, _ in stretches(documents, 2)]
+    pieces = [model.plan(text.sentences, text.continues) for text in windows(documents, 2)]
     assert counts == [len(piece.layout.targets) for piece in pieces]
 
 

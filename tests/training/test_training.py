@@ -26,6 +26,7 @@ from dntm.training.initial import initial_model
 from dntm.training.language_modelling import train_run
 from dntm.training.run_folder import RunFolder
 from dntm.training.signals import Interrupted
+from dntm.training.state import Diverged
 
 VARIANTS: tuple[Variant, ...] = ("baseline", "both")
 ACTS = {"smith": "forged iron", "baker": "kneaded dough", "bard": "sang songs"}
@@ -42,9 +43,19 @@ def story(rng: random.Random) -> dict[str, object]:
 
 @pytest.fixture(scope="session")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("stories")
+    """Enough to learn from."""
+    return stories(tmp_path_factory.mktemp("stories"), 120)
+
+
+@pytest.fixture(scope="session")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Enough for a run to have batches, validations and results."""
+    return stories(tmp_path_factory.mktemp("few"), 30)
+
+
+def stories(folder: Path, count: int) -> Path:
     rng = random.Random(5)
-    lines = [json.dumps({"doc_key": f"d{i}", **story(rng)}) for i in range(120)]
+    lines = [json.dumps({"doc_key": f"d{i}", **story(rng)}) for i in range(count)]
     (folder / "stories.jsonl").write_text("\n".join(lines) + "\n")
     target = folder / "dataset"
     settings = BuildConfig(max_entities=2, keep_single=True)
@@ -94,12 +105,12 @@ def test_a_model_learns_all_that_a_sentence_tells(
     assert perplexity < 1.2 * without_memory
 
 
-def test_loading_a_run_gives_its_best_weights(dataset: Path, tmp_path: Path) -> None:
-    results = dntm.train(config(dataset, tmp_path / "run"))
+def test_loading_a_run_gives_its_best_weights(few: Path, tmp_path: Path) -> None:
+    results = dntm.train(config(few, tmp_path / "run"))
 
     model = dntm.load(tmp_path / "run")
 
-    documents = list(dntm.Dataset.open(dataset).documents("test"))
+    documents = list(dntm.Dataset.open(few).documents("test"))
     nats = -sum(float(model.score(document).sum()) for document in documents)
     assert nats == pytest.approx(results["splits"]["test"]["all"]["nats"], rel=1e-6)
 
@@ -130,9 +141,9 @@ def test_a_run_stopped_at_any_batch_resumes_to_the_same_bits(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_the_state_between_two_batches(
-    dataset: Path, tmp_path: Path, number: signal.Signals
+    few: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    run = train_run(config(dataset, tmp_path / "run"))
+    run = train_run(config(few, tmp_path / "run"))
     next(run)
     os.kill(os.getpid(), number)
 
@@ -140,20 +151,20 @@ def test_a_signal_saves_the_state_between_two_batches(
         list(run)
 
     assert RunFolder(tmp_path / "run").latest() is not None
-    assert dntm.train(config(dataset, tmp_path / "run"), resume=True)["splits"]
+    assert dntm.train(config(few, tmp_path / "run"), resume=True)["splits"]
 
 
-def test_training_works_outside_the_main_thread(dataset: Path, tmp_path: Path) -> None:
+def test_training_works_outside_the_main_thread(few: Path, tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
-        results = pool.submit(dntm.train, config(dataset, tmp_path / "run")).result()
+        results = pool.submit(dntm.train, config(few, tmp_path / "run")).result()
 
     assert results["splits"]["test"]["all"]["tokens"] > 0
 
 
-def test_a_killed_command_goes_on_with_resume(dataset: Path, tmp_path: Path) -> None:
+def test_a_killed_command_goes_on_with_resume(few: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     command = [
-        *(sys.executable, "-m", "dntm", "train", "--dataset", str(dataset)),
+        *(sys.executable, "-m", "dntm", "train", "--dataset", str(few)),
         *("--output-dir", str(run), "--training.epochs", "2", "--model.hidden-dim", "16"),
         *("--model.embedding-dim", "16"),
     ]
@@ -170,20 +181,86 @@ def test_a_killed_command_goes_on_with_resume(dataset: Path, tmp_path: Path) -> 
     assert (run / "all_results.json").exists()
 
 
-def test_a_run_is_not_started_over_by_accident(dataset: Path, tmp_path: Path) -> None:
-    settings = config(dataset, tmp_path / "run")
+def test_a_run_is_not_started_over_by_accident(few: Path, tmp_path: Path) -> None:
+    settings = config(few, tmp_path / "run")
     next(train_run(settings))
 
     with pytest.raises(ValueError, match="holds a run already: pass --resume"):
         next(train_run(settings))
     with pytest.raises(ValueError, match="seed: 1 / seed: 2"):
         next(train_run(replace(settings, seed=2), resume=True))
-    with pytest.raises(ValueError, match="holds no run to resume"):
-        next(train_run(config(dataset, tmp_path / "other"), resume=True))
 
 
-def test_a_damaged_checkpoint_is_named(dataset: Path, tmp_path: Path) -> None:
-    settings = config(dataset, tmp_path / "run")
+def test_a_run_killed_before_it_had_written_anything_begins_with_resume(
+    few: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "run").mkdir()
+
+    assert dntm.train(config(few, tmp_path / "run"), resume=True)["splits"]
+
+
+def test_two_processes_never_train_in_one_folder(few: Path, tmp_path: Path) -> None:
+    settings = config(few, tmp_path / "run")
+    first = train_run(settings)
+    next(first)
+    other = (
+        "import sys; from dntm.cli.main import main; "
+        f"main(['train', '--output-dir', {str(tmp_path / 'run')!r}, '--resume'])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", other], capture_output=True, text=True, check=False
+    )
+    with pytest.raises(ValueError, match="in use by another process"):
+        next(train_run(settings, resume=True))
+    first.close()
+
+    assert done.returncode == 1
+    assert "in use by another process" in done.stderr.splitlines()[-1]
+    next(train_run(settings, resume=True))
+
+
+def test_what_kills_left_behind_is_removed_when_the_run_goes_on(few: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    dntm.train(config(few, run))
+    for name in ("checkpoints/.96.a1b2c3d4", ".best.a1b2c3d4"):
+        (run / name).mkdir()
+        os.utime(run / name, (0, 0))
+    (run / ".metrics.jsonl.a1b2c3d4").touch()
+    os.utime(run / ".metrics.jsonl.a1b2c3d4", (0, 0))
+
+    dntm.train(config(few, run), resume=True)
+
+    assert not [path for path in run.rglob("*") if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("learning_rate", [1e5, 1e30])
+def test_a_run_that_diverges_says_so_and_saves_nothing_of_it(
+    few: Path, tmp_path: Path, learning_rate: float
+) -> None:
+    settings = config(few, tmp_path / "run")
+    wild = replace(settings.training, learning_rate=learning_rate, clip=1e30, average=0.0)
+    run = replace(settings, training=replace(wild, epochs=20))
+
+    for resume in (False, True):
+        with pytest.raises(Diverged, match=r"diverged after \d+ updates.*smaller learning rate"):
+            dntm.train(run, resume=resume)
+
+    assert RunFolder(tmp_path / "run").latest() is None
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    text = metrics.read_text() if metrics.exists() else ""
+    assert "NaN" not in text
+    assert "Infinity" not in text
+
+
+def test_the_counts_of_parameters_tell_what_was_trained(few: Path, tmp_path: Path) -> None:
+    counts = dntm.train(config(few, tmp_path / "run"))["parameters"]
+
+    assert counts["finetuned"] == counts["total"]
+
+
+def test_a_damaged_checkpoint_is_named(few: Path, tmp_path: Path) -> None:
+    settings = config(few, tmp_path / "run")
     dntm.train(settings)
     latest = RunFolder(tmp_path / "run").latest()
     assert latest is not None
@@ -194,16 +271,35 @@ def test_a_damaged_checkpoint_is_named(dataset: Path, tmp_path: Path) -> None:
         next(train_run(settings, resume=True))
 
 
-def test_a_dynamic_model_can_start_from_a_baseline(dataset: Path, tmp_path: Path) -> None:
-    dntm.train(config(dataset, tmp_path / "a", "baseline"))
-    settings = replace(config(dataset, tmp_path / "d"), start_from=tmp_path / "a")
+def test_a_dynamic_model_can_start_from_a_baseline(few: Path, tmp_path: Path) -> None:
+    dntm.train(config(few, tmp_path / "a", "baseline"))
+    settings = replace(config(few, tmp_path / "d"), start_from=tmp_path / "a")
 
     model = initial_model(
-        settings.for_vocabulary(dntm.Dataset.open(dataset).vocabulary),
-        dntm.Dataset.open(dataset).vocabulary,
+        settings.for_vocabulary(dntm.Dataset.open(few).vocabulary),
+        dntm.Dataset.open(few).vocabulary,
     )
 
     trained = dict(dntm.load(tmp_path / "a").model.named_parameters())
     started = dict(model.named_parameters())
     assert set(trained) < set(started)
     assert all(started[name].equal(value) for name, value in trained.items())
+
+
+def test_an_untied_model_that_starts_from_a_tied_one_has_its_output_embeddings(
+    dataset: Path, tmp_path: Path
+) -> None:
+    untied = config(dataset, tmp_path / "untied")
+    tied = replace(
+        untied, output_dir=tmp_path / "tied", model=replace(untied.model, tied=True),
+        training=replace(untied.training, epochs=1),
+    )  # fmt: skip
+    dntm.train(tied)
+    vocabulary = dntm.Dataset.open(dataset).vocabulary
+    settings = replace(untied, start_from=tmp_path / "tied").for_vocabulary(vocabulary)
+
+    model = initial_model(settings, vocabulary)
+
+    trained = dntm.load(tmp_path / "tied").model
+    assert model.output.y.weight is not model.x.weight
+    assert model.output.y.weight.equal(trained.x.weight)

@@ -41,7 +41,7 @@ def pausing(reader: Reader) -> Iterator[PausingReader]:
     pausing.gate.set()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     if not CHROMIUM:
         pytest.skip("no chromium on this machine")
@@ -54,9 +54,10 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
-@pytest.fixture
-def address(pausing: PausingReader) -> Iterator[str]:
-    with served(create_app(pausing)) as where:
+@pytest.fixture(scope="package")
+def address(reader: Reader) -> Iterator[str]:
+    """One server for all tests that want nothing special of it."""
+    with served(create_app(reader)) as where:
         yield where
 
 
@@ -68,10 +69,8 @@ def visit(browser: Browser) -> Iterator[Callable[[str], Page]]:
     hosts: set[str] = set()
     addresses: set[str] = set()
 
-    def opened(address: str) -> Page:
-        context = browser.new_context(
-            viewport={"width": 1280, "height": 900}, accept_downloads=True
-        )
+    def opened(address: str, place: str = "/#own") -> Page:
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
         context.set_default_timeout(MILLISECONDS)
         page = context.new_page()
         contexts.append(context)
@@ -82,7 +81,7 @@ def visit(browser: Browser) -> Iterator[Callable[[str], Page]]:
         )
         page.on("dialog", lambda dialog: problems.append(dialog.message))
         page.on("request", lambda request: hosts.add(re.sub(r"(?<=\w)/.*", "", request.url)))
-        page.goto(address)
+        page.goto(f"{address}{place}")
         return page
 
     yield opened
@@ -94,5 +93,13 @@ def visit(browser: Browser) -> Iterator[Callable[[str], Page]]:
 
 @pytest.fixture
 def page(address: str, visit: Callable[[str], Page]) -> Page:
-    """The page, just opened."""
+    """The page, just opened, without an example."""
     return visit(address)
+
+
+@pytest.fixture
+def slow_page(pausing: PausingReader, visit: Callable[[str], Page]) -> Iterator[Page]:
+    """The same with a reader that can be made to wait."""
+    with served(create_app(pausing)) as address:
+        yield visit(address)
+        pausing.gate.set()

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from starlette.testclient import TestClient
 
-from dntm.reader.pair import ModelPair, without_memory
+from dntm.reader.engine import ModelPair, without_memory
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dntm.web.meaning_map import WORDS, meaning_map
+from dntm.web.events import WORDS, meaning_map
 
 GENERATOR = np.random.default_rng(3)
 
@@ -13,28 +13,33 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 def test_the_plane_is_that_of_the_paths_movement() -> None:
     path = unit(GENERATOR.normal(size=(3, 7)))
-    words = {"a": path[0], "b": path[2]}
 
-    found = meaning_map(
-        [0, 2, 5], path, [["a"], ["a"], ["b"]], lambda w: np.stack([words[i] for i in w])
-    )
+    found = meaning_map([0, 2, 5], path, [["a"], ["a"], ["b"]])
 
     shown = np.array([row[1:] for row in found.path])
     for one, other in ((0, 1), (0, 2), (1, 2)):
         distance = np.linalg.norm(path[one] - path[other])
         assert np.linalg.norm(shown[one] - shown[other]) == pytest.approx(distance, abs=1e-3)
     assert found.kept == pytest.approx(1.0)
-    assert {word: (x, y) for word, x, y in found.words} == {
-        "a": found.path[0][1:],
-        "b": found.path[2][1:],
-    }
     assert [s for s, _, _ in found.path] == [0, 2, 5]
+
+
+def test_a_word_lies_among_the_mentions_after_which_it_was_near() -> None:
+    found = meaning_map(
+        [0, 1, 2], GENERATOR.normal(size=(3, 7)), [["a", "c"], ["a", "c"], ["b", "c"]]
+    )
+
+    places = np.array([row[1:] for row in found.path])
+    words = {word: np.array(place) for word, *place in found.words}
+    assert words["a"] == pytest.approx(places[:2].mean(axis=0), abs=1e-3)
+    assert words["b"] == pytest.approx(places[2], abs=1e-3)
+    assert words["c"] == pytest.approx(places.mean(axis=0), abs=1e-3)
 
 
 def test_the_share_of_the_movement_is_what_singular_values_say() -> None:
     path = GENERATOR.normal(size=(6, 5))
 
-    found = meaning_map(list(range(6)), path, [[]] * 6, lambda _: np.zeros((0, 5)))
+    found = meaning_map(list(range(6)), path, [[]] * 6)
 
     singular = np.linalg.svd(unit(path) - unit(path).mean(axis=0), compute_uv=False)
     assert found.kept == pytest.approx((singular[:2] ** 2).sum() / (singular**2).sum())
@@ -44,12 +49,7 @@ def test_the_nearest_words_of_the_latest_mention_come_first_and_none_twice() -> 
     nearest = [[f"{i}{rank}" for rank in range(5)] for i in range(20)]
     nearest[3][0] = "190"
 
-    found = meaning_map(
-        list(range(20)),
-        GENERATOR.normal(size=(20, 4)),
-        nearest,
-        lambda words: GENERATOR.normal(size=(len(words), 4)),
-    )
+    found = meaning_map(list(range(20)), GENERATOR.normal(size=(20, 4)), nearest)
 
     words = [word for word, _, _ in found.words]
     assert words[:2] == ["190", "180"]
@@ -57,7 +57,7 @@ def test_the_nearest_words_of_the_latest_mention_come_first_and_none_twice() -> 
 
 
 def test_a_single_point_lies_in_the_middle() -> None:
-    found = meaning_map([4], np.ones((1, 3)), [[]], lambda _: np.zeros((0, 3)))
+    found = meaning_map([4], np.ones((1, 3)), [["a"]])
 
     assert found.path == [(4, 0.0, 0.0)]
-    assert found.words == []
+    assert found.words == [("a", 0.0, 0.0)]

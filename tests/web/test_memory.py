@@ -1,5 +1,5 @@
 from dntm.reader.reading import SentenceReading
-from dntm.web.memory import Memory
+from dntm.web.readings import Memory
 
 
 def sentences(count: int) -> list[SentenceReading]:

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.web.conftest import MILLISECONDS
 from tests.web.tiny import TEXT
-from tests.web.using import read
+from tests.web.using import read, unfold
 
 
 def test_everything_can_be_reached_with_the_keyboard(page: Page) -> None:
@@ -35,7 +35,9 @@ def test_everything_can_be_reached_with_the_keyboard(page: Page) -> None:
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_is_accessible(browser: Browser, address: str, width: int, scheme: Any) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 850}, color_scheme=scheme)
+    context = browser.new_context(
+        viewport={"width": width, "height": 850}, color_scheme=scheme, reduced_motion="reduce"
+    )
     context.set_default_timeout(MILLISECONDS)
     page = context.new_page()
     page.goto(address)
@@ -43,18 +45,22 @@ def test_the_page_is_accessible(browser: Browser, address: str, width: int, sche
     widest = []
 
     def look(where: str) -> None:
-        page.wait_for_timeout(350)
         found = Axe().run(page).response["violations"]
         findings.extend(f"{where}: {v['id']} {v['nodes'][0]['html']}" for v in found)
         widest.append(page.evaluate("document.documentElement.scrollWidth"))
 
-    look("empty")
+    expect(page.get_by_role("status")).to_contain_text("sentences in")
+    page.get_by_role("button", name="Try it").click()
+    expect(page.locator("#compare table")).to_be_visible()
+    look("landing")
+    page.locator("#own summary").click()
     read(page)
+    unfold(page)
     page.locator(".token.entity").nth(2).click()
     expect(page.locator(".candidates")).to_have_count(2)
     look("read")
     page.get_by_label("difference").check(force=True)
-    page.get_by_label("show bits").check()
+    page.get_by_label("show numbers").check()
     page.get_by_role("slider").fill("2")
     page.get_by_role("button", name="Edit sentence 4").click(force=True)
     look("editing")

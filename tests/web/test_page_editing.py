@@ -1,8 +1,12 @@
 """Changing a text on the page, in a real browser."""
 
+from collections.abc import Callable
+
 from playwright.sync_api import Page, expect
 
-from tests.web.using import read
+from dntm.reader.reader import Reader
+from tests.web.tiny import TEXT
+from tests.web.using import read, unfold
 
 
 def test_after_an_edit_only_what_follows_is_read(page: Page) -> None:
@@ -54,10 +58,50 @@ def test_an_edit_given_up_leaves_the_text_as_it_is_shown_now(page: Page) -> None
     word = page.locator("[data-s='1'][data-p='2']")
     page.get_by_role("button", name="Edit sentence 2").click(force=True)
 
-    page.get_by_label("static", exact=True).check(force=True)
+    unfold(page)
+    page.get_by_label("without", exact=True).check(force=True)
     page.get_by_role("button", name="Cancel").click()
     after_editing = word.evaluate(shade)
-    page.get_by_label("dynamic", exact=True).check(force=True)
-    page.get_by_label("static", exact=True).check(force=True)
+    page.get_by_label("with memory", exact=True).check(force=True)
+    page.get_by_label("without", exact=True).check(force=True)
 
     assert after_editing == word.evaluate(shade)
+
+
+def taken_for(reader: Reader, text: str, entity: int) -> str:
+    *_, (_, state) = reader.read(text, entities=("names", "unknown")).trail(entity)
+    return ", ".join(word.word for word in state.taken_for[:3])
+
+
+def test_the_meanings_before_and_after_an_edit_stand_side_by_side(
+    page: Page, reader: Reader
+) -> None:
+    read(page)
+    expect(page.locator("#compare")).to_be_hidden()
+
+    page.get_by_role("button", name="Edit sentence 4").click()
+    page.get_by_label("Sentence 4", exact=True).fill("A zorrel barked at night.")
+    page.get_by_role("button", name="Read from here").click()
+    expect(page.get_by_role("status")).to_contain_text("Read 1 of 4 sentences")
+
+    expect(page.locator("#compare del")).to_have_text("A zorrel sees Marta.")
+    expect(page.locator("#compare ins")).to_have_text("A zorrel barked at night.")
+    row = page.locator("#compare tbody tr", has_text="zorrel")
+    edited = TEXT.replace("sees Marta", "barked at night")
+    before, after = taken_for(reader, TEXT, 2), taken_for(reader, edited, 2)
+    assert before != after
+    expect(row.locator("td").nth(0)).to_contain_text(before)
+    expect(row.locator("td").nth(1)).to_contain_text(after)
+    page.get_by_role("button", name="Close before and after").click()
+    expect(page.locator("#compare")).to_be_hidden()
+
+
+def test_an_example_offers_an_edit_to_try(address: str, visit: Callable[..., Page]) -> None:
+    page = visit(address, "/")
+    expect(page.get_by_role("status")).to_contain_text("sentences in")
+
+    page.get_by_role("button", name="Try it").click()
+
+    expect(page.locator("#compare ins")).to_contain_text("signed the treaty")
+    expect(page.locator("[data-row='9']")).to_contain_text("signed")
+    expect(page.get_by_role("button", name="Try it")).to_be_hidden()

@@ -1,34 +1,44 @@
 """Reading a text on the page, in a real browser."""
 
+import copy
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from dntm.reader.meaning import how_sure
 from dntm.reader.reader import Reader
-from tests.web.tiny import TEXT, PausingReader
-from tests.web.using import chip, paste, read, trail
+from dntm.web.app import create_app
+from dntm.web.events import predictions_answer
+from tests.reader.test_meaning import naming
+from tests.web.tiny import TEXT, PausingReader, served
+from tests.web.using import chip, paste, read, trail, unfold
 
 
-def test_a_pasted_text_streams_in_sentence_by_sentence(page: Page, pausing: PausingReader) -> None:
+def test_a_pasted_text_streams_in_sentence_by_sentence(
+    slow_page: Page, pausing: PausingReader
+) -> None:
+    page = slow_page
     pausing.gate.clear()
 
     paste(page)
 
     expect(page.locator(".sentence")).to_have_count(1)
     words = page.locator(".sentence .word").all_inner_texts()
-    assert words == ["Old", "Marta", "kept", "the", "ferry", ".", "¶"]
+    assert words == ["Old", "Marta", "kept", "the", "ferry", ".", "end"]
     pausing.gate.set()
     expect(page.locator(".sentence")).to_have_count(4)
     expect(page.get_by_role("status")).to_have_text(re.compile("Read 4 of 4 sentences"))
 
 
 def test_an_example_is_read_when_it_is_chosen(page: Page) -> None:
-    page.get_by_label("Example").select_option(label="A match report: Fenholt against Rusk")
+    page.get_by_label("Example").select_option(label="A game: the zindle final")
 
-    expect(page.get_by_role("status")).to_contain_text("of 13 sentences")
-    expect(page.get_by_role("group", name="Entities")).to_contain_text("Adeyo")
+    expect(page.get_by_role("status")).to_contain_text("of 10 sentences")
+    expect(page.get_by_role("group", name="Words that are followed")).to_contain_text("Finch")
 
 
 def test_a_file_is_opened_and_read(page: Page, tmp_path: Path) -> None:
@@ -49,17 +59,84 @@ def test_a_file_in_another_encoding_is_refused(page: Page, tmp_path: Path) -> No
     expect(page.locator(".sentence")).to_have_count(0)
 
 
-def test_on_a_phone_the_answer_comes_into_view(page: Page) -> None:
+def test_the_page_opens_on_an_example_that_reads_itself(
+    address: str, visit: Callable[..., Page]
+) -> None:
+    page = visit(address, "/")
+
+    expect(page.locator("#slider-label")).to_have_text("After sentence 1 of 10")
+    expect(page.locator("#slider-label")).to_have_text("After sentence 2 of 10")
+    expect(page.locator("[data-row='1']")).to_have_class(re.compile("now"))
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    expect(page.get_by_label("Text", exact=True)).to_be_hidden()
+
+
+def test_after_every_mention_a_line_says_what_the_word_is_taken_for(
+    page: Page, reader: Reader
+) -> None:
+    read(page)
+    whole = reader.read(TEXT, entities=("names", "unknown"))
+
+    chip(page, "Marta").click()
+
+    assert trail(page) == ["1", "2", "4"]
+    lines = page.locator(".trail .line").all_inner_texts()
+    for shown, (_, state) in zip(lines, whole.trail(1), strict=True):
+        times = "1 mention" if state.occurrence == 1 else f"{state.occurrence} mentions"
+        words = ", ".join(word.word for word in state.taken_for[:3])
+        assert shown.strip() == f"after {times}: {words}"
+
+
+def test_a_model_that_has_learned_to_name_says_how_sure_it_is(
+    reader: Reader, visit: Callable[..., Page]
+) -> None:
+    model = copy.deepcopy(reader.models.dynamic)
+    model.naming = naming(8.0)
+    named = Reader(replace(reader.models, dynamic=model))
+    [*_, (_, state)] = named.read(TEXT, entities=("names", "unknown")).trail(1)
+    assert state.sure is not None
+    with served(create_app(named)) as address:
+        page = visit(address)
+        read(page)
+
+        said = chip(page, "Marta").locator(".sure")
+
+        assert said.inner_text() == f"{how_sure(state.sure)}, {100 * state.sure:.0f} %"
+
+
+def test_the_meanings_stay_beside_the_text(page: Page) -> None:
+    read(page, f"{TEXT} " * 15)
+
+    page.locator("[data-row='55'] .token").first.click()
+
+    expect(page.locator("[data-row='55']")).to_be_in_viewport()
+    expect(chip(page, "Marta")).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("place", ["[data-s='0'][data-p='0']", "[data-s='3'][data-p='1']"])
+def test_on_a_phone_a_word_and_its_answer_are_on_the_screen_together(
+    page: Page, place: str
+) -> None:
     page.set_viewport_size({"width": 375, "height": 740})
     read(page)
 
-    page.locator("[data-row='0'] .token").first.click()
+    page.locator(place).click()
 
-    expect(page.locator("#expected")).to_be_in_viewport()
+    expect(page.locator(".candidates")).to_have_count(2)
+    expect(page.locator(place)).to_be_in_viewport(ratio=1)
+    is_followed = place == "[data-s='3'][data-p='1']"
+    answer = chip(page, "zorrel") if is_followed else page.locator("#expected .place")
+    expect(answer).to_be_in_viewport(ratio=1)
+    word, sheet = page.locator(place).bounding_box(), page.locator("#meaning").bounding_box()
+    assert word is not None
+    assert sheet is not None
+    assert word["y"] + word["height"] <= sheet["y"]
 
 
-def test_a_chosen_entity_shows_its_trail_and_its_map(page: Page) -> None:
+def test_a_chosen_word_shows_its_trail_and_its_map(page: Page) -> None:
     read(page)
+    unfold(page)
 
     page.locator(".token.entity", has_text="zorrel").first.click()
 
@@ -72,8 +149,32 @@ def test_a_chosen_entity_shows_its_trail_and_its_map(page: Page) -> None:
     expect(page.locator(".near li")).to_have_count(6)
 
 
+def test_labels_of_the_map_do_not_collide_and_stand_by_the_path(page: Page) -> None:
+    read(page, "Old Marta sat. Marta rowed. The Marta left. A Marta came. " * 4)
+    unfold(page)
+    box = "const b = node.getBBox(); return [b.x, b.y, b.width, b.height];"
+    boxes = f"nodes => nodes.map((node) => {{ {box} }})"
+
+    labels = page.locator("#map .label").evaluate_all(boxes)
+    stops = page.locator("#map .stop circle").evaluate_all(boxes)
+
+    assert len(labels) > 5
+    assert len(stops) == 16
+    everything = [*labels, *stops]
+    for number, (x, y, wide, high) in enumerate(labels):
+        for left, top, width, height in everything[number + 1 :]:
+            apart = x + wide <= left or left + width <= x or y + high <= top or top + height <= y
+            assert apart
+        nearest = min(
+            max(abs(x + wide / 2 - a - 8) - wide / 2, abs(y + high / 2 - b - 8))
+            for a, b, *_ in stops
+        )
+        assert nearest < 120
+
+
 def test_the_two_spaces_have_nearest_words_of_their_own(page: Page) -> None:
     read(page)
+    unfold(page)
     read_as = page.locator(".near .word").all_inner_texts()
 
     page.get_by_label("as it is predicted").check(force=True)
@@ -84,7 +185,6 @@ def test_the_two_spaces_have_nearest_words_of_their_own(page: Page) -> None:
 def test_dragging_the_slider_shows_the_meanings_at_that_sentence(page: Page) -> None:
     read(page)
     chip(page, "Marta").click()
-    after_all = page.locator(".near .part").all_inner_texts()
     box = page.get_by_role("slider").bounding_box()
     assert box is not None
 
@@ -94,26 +194,29 @@ def test_dragging_the_slider_shows_the_meanings_at_that_sentence(page: Page) -> 
     page.mouse.up()
 
     expect(page.locator("#slider-label")).to_have_text("After sentence 1 of 4")
-    assert page.locator(".near .part").all_inner_texts() != after_all
-    expect(page.locator("#trail h3 small").first).to_have_text("after its mention in sentence 1")
+    expect(chip(page, "Marta")).to_contain_text("after 1 mention:")
+    assert trail(page) == ["1"]
     expect(page.locator("[data-row='2'] .token").first).to_have_class(re.compile("later"))
-    chip(page, "zorrel").click()
-    expect(page.locator("#trail")).to_contain_text("has not been mentioned yet")
+    expect(chip(page, "zorrel")).to_contain_text("not mentioned yet")
 
 
 def test_the_shade_follows_the_switch(page: Page) -> None:
     read(page)
     token = page.locator("[data-s='3'][data-p='1']")
-    page.get_by_label("show bits").check()
+    unfold(page)
+    page.get_by_label("show numbers").check()
     shown = {}
 
-    for mode in ("dynamic", "static", "difference"):
-        page.get_by_label(mode, exact=True).check(force=True)
+    names = {"dynamic": "with memory", "static": "without", "difference": "difference"}
+    for mode, name in names.items():
+        page.get_by_label(name, exact=True).check(force=True)
         shown[mode] = float(token.locator(".bits").inner_text().replace("−", "-"))
 
     assert shown["difference"] == pytest.approx(shown["static"] - shown["dynamic"], abs=0.11)
     label = token.get_attribute("aria-label") or ""
-    assert f"dynamic {shown['dynamic']:.1f} bits, static {shown['static']:.1f} bits" in label
+    assert f"{shown['dynamic']:.1f} bits with memory, {shown['static']:.1f} without" in label
+    page.get_by_label("off", exact=True).check(force=True)
+    assert token.evaluate("node => node.style.getPropertyValue('--shade')") == "0"
 
 
 def test_predictions_of_both_models_stand_side_by_side(page: Page, reader: Reader) -> None:
@@ -123,47 +226,64 @@ def test_predictions_of_both_models_stand_side_by_side(page: Page, reader: Reade
 
     sentences = list(reader.stream(TEXT))
     assert sentences[1].position is not None
-    expected = reader.predictions(sentences[1].position, ["The", 2], 8)
+    found = reader.predictions(sentences[1].position, ["The", 2], len(reader.vocabulary))
+    expected = predictions_answer(found, {1, 2}, 8)
     columns = page.locator(".candidates")
     expect(columns).to_have_count(2)
-    for column, candidates in enumerate((expected.dynamic, expected.static)):
+    names = {-1: "a new name or unknown word", 1: "Marta", 2: "zorrel"}
+    for column, field in enumerate(("probability", "static_probability")):
         shown = columns.nth(column).locator("li")
         expect(shown).to_have_count(8)
-        shares = [(c.probability, c.static_probability)[column] for c in candidates]
-        assert shown.nth(0).locator(".part").inner_text() == f"{100 * shares[0]:.1f} %"
-        names = {0: "", 1: "Marta", 2: "zorrel"}  # both stand before the place, no other does
+        candidates = expected[("dynamic", "static")[column]]
         for row, candidate in zip(shown.all(), candidates, strict=True):
             label = row.locator(".candidate").inner_text().removesuffix(" ✓")
-            if candidate.entity:
-                name = names.get(candidate.entity, "a new entity")
-                assert label == f"{name}{candidate.entity}"
-            elif candidate.word not in ("<eos>", "<unk>"):
-                assert label == candidate.word
+            assert row.locator(".part").inner_text() == f"{100 * candidate[field]:.1f} %"
+            if candidate["word"] not in ("<eos>", "<unk>"):
+                assert label == names.get(candidate["entity"], candidate["word"])
     expect(page.locator("#expected")).to_contain_text("In its place stands “slept”")
 
 
 @pytest.mark.parametrize(
-    ("place", "names"),
+    ("place", "word", "entity", "label"),
     [
-        ("[data-s='0'][data-p='1']", ["a new entity", "a new entity"]),
-        ("[data-s='0'][data-p='2']", ["Marta", "a new entity"]),
-        ("[data-s='3'][data-p='0']", ["Marta", "zorrel"]),
+        ((2, 1), "", -1, "a new name or unknown word"),
+        ((3, 1), "zorrel", 2, "zorrel"),
+        ((0, 6), "<eos>", 0, "the end of the sentence"),
+        ((2, 0), "the", 0, "the"),
     ],
 )
-def test_an_entity_is_not_named_before_its_first_mention(
-    page: Page, place: str, names: list[str]
+def test_what_stands_in_the_text_is_ticked(
+    page: Page, place: tuple[int, int], word: str, entity: int, label: str
 ) -> None:
-    expected = [
-        {"word": f"[{e}]", "entity": e, "probability": 0.1, "static_probability": 0.1}
-        for e in (1, 2)
-    ]
-    answer = {"dynamic": expected, "static": expected}
+    shares = {"probability": 0.1, "static_probability": 0.1}
+    rows = [{"word": "other", "entity": 0, **shares}, {"word": word, "entity": entity, **shares}]
+    answer = {"dynamic": rows, "static": rows}
     page.route("**/api/predict", lambda route: route.fulfill(json=answer))
     read(page)
 
-    page.locator(place).click()
+    page.locator("[data-s='{}'][data-p='{}']".format(*place)).click()
 
-    expect(page.locator(".candidates").first.locator(".word")).to_have_text(names)
+    ticked = page.locator(".candidates").first.locator(".actual .candidate")
+    expect(ticked).to_have_count(1)
+    assert ticked.inner_text() == f"{label} ✓"
+
+
+def test_a_word_that_is_not_known_is_marked_and_some_rare_word_is_ticked(page: Page) -> None:
+    shares = {"probability": 0.1, "static_probability": 0.1}
+    rows = [{"word": "<unk>", "entity": 0, **shares}, {"word": "zunk", "entity": 0, **shares}]
+    answer = {"dynamic": rows, "static": rows}
+    page.route("**/api/predict", lambda route: route.fulfill(json=answer))
+    page.locator("#entities").select_option("names")
+    read(page, "The zunk left. Marta left.")
+    word = page.locator("[data-s='0'][data-p='1']")
+    expect(word).to_have_class(re.compile("unknown"))
+    expect(page.locator("[data-s='0'][data-p='2']")).not_to_have_class(re.compile("unknown"))
+
+    word.click()
+
+    ticked = page.locator(".candidates").first.locator(".actual .candidate")
+    expect(ticked).to_have_text("some rare word ✓")
+    expect(page.locator("#expected")).to_contain_text("“zunk”, which it does not know")
 
 
 def test_words_are_widely_spaced_only_where_numbers_stand_below_them(page: Page) -> None:
@@ -172,13 +292,15 @@ def test_words_are_widely_spaced_only_where_numbers_stand_below_them(page: Page)
     height = "node => parseFloat(getComputedStyle(node).lineHeight)"
     plain = words.evaluate(height)
 
-    page.get_by_label("show bits").check()
+    unfold(page)
+    page.get_by_label("show numbers").check()
 
     assert words.evaluate(height) > 1.3 * plain
 
 
-def test_words_came_nearer_in_one_space_alone(page: Page) -> None:
+def test_words_became_likelier_in_one_space_alone(page: Page) -> None:
     read(page)
+    unfold(page)
     expect(page.locator(".moved").first).to_be_visible()
 
     page.get_by_label("as it is predicted").check(force=True)

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Error, Page, expect
 
 from tests.web.conftest import MILLISECONDS
 from tests.web.tiny import TEXT
-from tests.web.using import paste, read, trail
+from tests.web.using import paste, read, trail, unfold
 
 SCRIPT = '<script>document.title = "owned"</script><img src=x onerror="document.title=\'owned\'">'
 
@@ -26,8 +26,18 @@ def test_the_export_is_a_page_of_its_own(page: Page, browser: Browser, tmp_path:
     alone.on("request", lambda request: problems.append(request.url))
 
     alone.goto((tmp_path / "reading.html").as_uri())
+    unfold(alone)
     alone.locator(".token.entity", has_text="zorrel").first.click()
 
+    expect(alone.locator(".candidates")).to_have_count(2)
+    asked = page.locator("[data-s='1'][data-p='1']")
+    asked.click()
+    expect(page.locator(".candidates")).to_have_count(2)
+    kept = page.locator(".candidates").all_inner_texts()
+    alone.locator("[data-s='1'][data-p='1']").click()
+    expect(alone.locator("#expected")).to_contain_text("“day”")
+    assert alone.locator(".candidates").all_inner_texts() == kept
+    alone.locator(".token.entity", has_text="zorrel").first.click()
     expect(alone.locator("#text")).to_contain_text("$")
     assert alone.locator(".token").all_inner_texts() == page.locator(".token").all_inner_texts()
     assert trail(alone) == ["3", "4"]
@@ -42,7 +52,7 @@ def test_script_typed_into_any_field_stays_text(page: Page, tmp_path: Path) -> N
     page.get_by_label("Open a file").set_input_files(tmp_path / "x.txt")
     expect(page.get_by_role("status")).to_contain_text("sentences in")
     read_from_file = page.locator("#text").inner_text()
-    page.get_by_text("Text: paste or change it here").click()
+    page.locator("#own summary").click()
     read(page, f"Marta saw {SCRIPT}. Then Marta left {SCRIPT}.")
     page.locator("[data-row='0'] .token").last.click()
     expect(page.locator(".candidates")).to_have_count(2)

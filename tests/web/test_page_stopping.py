@@ -6,13 +6,14 @@ from contextlib import suppress
 from playwright.sync_api import Error, Page, Route, expect
 
 from dntm.web.app import create_app
-from dntm.web.limits import Limits
+from dntm.web.guard import Limits
 from tests.web.asking import until
 from tests.web.tiny import PausingReader, served
-from tests.web.using import paste, read
+from tests.web.using import paste, read, unfold
 
 
-def test_a_reading_can_be_stopped(page: Page, pausing: PausingReader) -> None:
+def test_a_reading_can_be_stopped(slow_page: Page, pausing: PausingReader) -> None:
+    page = slow_page
     pausing.gate.clear()
     paste(page)
     expect(page.locator(".sentence")).to_have_count(1)
@@ -22,6 +23,7 @@ def test_a_reading_can_be_stopped(page: Page, pausing: PausingReader) -> None:
 
     expect(page.get_by_role("status")).to_have_text("Stopped after 1 of 4 sentences.")
     expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+    unfold(page)
     expect(page.get_by_role("img", name="Path of Marta")).to_be_visible()
     pausing.gate.set()
     page.wait_for_timeout(500)
@@ -38,6 +40,7 @@ def test_a_reading_that_takes_too_long_shows_what_was_read(
 
         expect(page.get_by_role("alert")).to_contain_text("longer than 5 s")
         expect(page.get_by_role("status")).to_have_text("Stopped after 1 of 4 sentences.")
+        unfold(page)
         expect(page.get_by_role("img", name="Path of Marta")).to_be_visible()
         pausing.gate.set()
 
@@ -74,13 +77,13 @@ def test_a_question_about_an_earlier_reading_is_not_answered_in_a_new_one(page: 
     page.locator("[data-s='3'][data-p='2']").click()
     expect(page.locator("#expected")).to_contain_text("In its place stands")
 
-    page.get_by_text("Text: paste or change it here").click()
+    page.locator("#own summary").click()
     read(page, "A ferry left.")
     with suppress(Error):  # the page may have given it up
         held[0].continue_()
     page.wait_for_timeout(500)
 
-    expect(page.locator("#expected")).to_contain_text("Choose a word of the text")
+    expect(page.locator("#expected")).to_contain_text("Choose any word of the text")
     expect(page.get_by_role("alert")).to_be_empty()
 
 
@@ -98,7 +101,8 @@ def test_a_question_is_given_up_when_another_is_asked(page: Page) -> None:
 
 def test_predictions_are_asked_for_with_the_entities_of_the_reading(page: Page) -> None:
     read(page)
-    page.get_by_label("Entities").first.select_option("names")
+    page.locator("#own summary").click()
+    page.locator("#entities").select_option("names")
 
     with page.expect_request("**/api/predict") as asked:
         page.locator("[data-s='3'][data-p='2']").click()

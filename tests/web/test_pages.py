@@ -3,19 +3,33 @@ import re
 import pytest
 
 from dntm.web.pages import examples, page_files
-from dntm.web.surface import raw_sentences
+from dntm.web.requests import raw_sentences
 
 PAGE = {name: file.content.decode() for name, file in page_files().items()}
 
 
-def test_there_are_six_short_texts_in_which_names_come_back() -> None:
+def test_there_are_six_short_texts_in_which_names_and_invented_words_come_back() -> None:
     texts = examples()
 
     assert len(texts) == 6
     for example in texts:
-        assert 8 <= len(raw_sentences(example.text)) <= 20, example.title
+        sentences = raw_sentences(example.text)
+        assert 8 <= len(sentences) <= 14, example.title
         names = re.findall(r"(?<=[a-z] )[A-Z][a-z]+", example.text)
         assert max(map(names.count, names)) >= 3, example.title
+        invented = re.search(r"(blicket|florp|dax|Tandoria|grellick|zindle)", example.title)
+        assert invented
+        assert 4 <= len(re.findall(rf"\b{invented[0]}\b", example.text)) <= 9, example.title
+
+
+def test_an_edit_to_try_changes_a_sentence_and_keeps_the_invented_word() -> None:
+    for example in examples():
+        sentence, instead = example.edit
+        before = raw_sentences(example.text)[sentence - 1].text
+        invented = [word for word in example.title.split() if f" {word}" in instead]
+        assert instead != before
+        assert invented, example.title
+        assert len(raw_sentences(instead)) == 1
 
 
 def test_every_file_that_the_page_names_is_there() -> None:
@@ -47,3 +61,12 @@ def test_the_export_is_one_file_with_one_slot_for_the_reading() -> None:
     assert page.index('id="reading-data">') == page.index('id="reading-data"></script>')
     assert "/static/" not in page.replace('"/static/export.html"', "")
     assert not re.search(r"^(import|export) ", page, re.MULTILINE)
+
+
+def test_no_two_modules_of_the_export_declare_the_same_name() -> None:
+    declared = re.findall(
+        r"^(?:const|let|class|(?:async )?function\*?) (\w+)", PAGE["export.html"], re.MULTILINE
+    )
+
+    assert len(declared) > 80
+    assert len(declared) == len(set(declared))

@@ -4,7 +4,7 @@ from starlette.testclient import TestClient
 from dntm.benchmark.serve import spelled
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app
-from dntm.web.limits import Limits
+from dntm.web.guard import Limits
 from dntm.web.pages import examples
 from tests.web.asking import kinds, read
 from tests.web.tiny import TEXT, PausingReader
@@ -62,7 +62,7 @@ def test_after_an_edit_only_what_follows_is_computed_again(pausing: PausingReade
         assert again[5:7] == fresh[5:7]
 
 
-def test_an_edit_that_makes_a_word_an_entity_is_read_from_its_first_mention(
+def test_a_word_is_followed_from_its_first_mention_so_that_an_edit_changes_nothing_before_it(
     client: TestClient,
 ) -> None:
     first = read(client, "The zunk slept. The day came. Marta left.")
@@ -71,8 +71,8 @@ def test_an_edit_that_makes_a_word_an_entity_is_read_from_its_first_mention(
         client, "The zunk slept. The day came. A zunk left.", reading=first[0]["id"], have=3
     )
 
-    assert again[-1]["computed"] == 3
-    assert again[1]["tokens"][1]["entity"] == 1
+    assert first[1]["tokens"][1]["entity"] == 1
+    assert again[-1]["computed"] == 1
 
 
 def test_a_page_that_has_less_than_the_server_gets_the_rest(client: TestClient) -> None:
@@ -111,13 +111,43 @@ def test_predictions_are_the_readers(client: TestClient, reader: Reader) -> None
 
     *_, before, _ = reader.stream(TEXT)
     assert before.position is not None
-    expected = reader.predictions(before.position, ["A", 2], 8).to_dict()
+    expected = reader.predictions(before.position, ["A", 2], len(reader.vocabulary))
     assert with_reading == without
-    for column in ("dynamic", "static"):
-        assert [c["word"] for c in without[column]] == [c["word"] for c in expected[column]]
-        assert [c["probability"] for c in without[column]] == pytest.approx(
-            [c["probability"] for c in expected[column]]
-        )
+    for column, field in (("dynamic", "probability"), ("static", "static_probability")):
+        likely = {
+            (c.word, c.entity): getattr(c, field)
+            for c in getattr(expected, column)
+            if c.entity in (0, 1, 2)
+        }
+        new = [getattr(c, field) for c in getattr(expected, column) if c.entity > 2]
+        likely["", -1] = sum(new)
+        rows = sorted(likely, key=lambda row: -likely[row])[:8]
+        assert [(c["word"], c["entity"]) for c in without[column]] == rows
+        assert [c[field] for c in without[column]] == pytest.approx([likely[r] for r in rows])
+
+
+def test_an_entity_is_new_until_its_first_mention(client: TestClient) -> None:
+    places = {(0, 1): set(), (0, 2): {1}, (2, 1): {1}, (2, 2): {1, 2}}
+
+    for (sentence, position), known in places.items():
+        question = {"text": TEXT, "sentence": sentence, "position": position}
+        found = client.post("/api/predict", json=question).json()
+        for column in ("dynamic", "static"):
+            entities = [row["entity"] for row in found[column] if row["entity"]]
+            assert set(entities) <= known | {-1}
+            assert entities.count(-1) <= 1
+
+
+def test_predictions_of_a_whole_sentence_are_those_of_its_tokens(client: TestClient) -> None:
+    question = {"text": TEXT, "sentence": 2}
+
+    found = client.post("/api/predict", json={**question, "position": "all"}).json()
+
+    alone = [
+        client.post("/api/predict", json={**question, "position": position}).json()
+        for position in range(5)
+    ]
+    assert found == alone
 
 
 def test_what_is_computed_for_predictions_is_remembered(pausing: PausingReader) -> None:

@@ -5,11 +5,10 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from dntm.reader.prepared import PreparedText
 from dntm.reader.reader import Reader
+from dntm.reader.text import PreparedText
 from dntm.web.app import create_app
-from dntm.web.guard import HEADERS
-from dntm.web.limits import Limits
+from dntm.web.guard import HEADERS, Limits
 from tests.web.asking import kinds, posted, read, refused, until
 from tests.web.tiny import PATIENCE, TEXT, PausingReader, served
 
@@ -114,7 +113,7 @@ class Unable(Reader):
 
     problem: Exception
 
-    def prepare(self, *_: object, border: int = 0) -> PreparedText:  # noqa: ARG002
+    def prepare(self, *_: object, **__: object) -> PreparedText:
         raise self.problem
 
 

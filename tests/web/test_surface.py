@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dntm.corpus.text import document_of
-from dntm.web.surface import joined, raw_sentences, spaces
+from dntm.web.requests import joined, raw_sentences, spaces
 
 TEXTS = st.text(alphabet="aB1 .!?\"'()[]\n\r\t\x0b\x85\u2028é-…", max_size=60)
 

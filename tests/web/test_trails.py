@@ -3,12 +3,13 @@ from typing import cast
 import pytest
 import torch
 
+from dntm.corpus.vocabulary import SPECIALS
 from dntm.model.config import ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel
+from dntm.reader.engine import ModelPair, without_memory
 from dntm.reader.meaning import Meanings
-from dntm.reader.pair import ModelPair, without_memory
 from dntm.reader.reader import Reader
-from dntm.web.trails import Trails
+from dntm.web.events import Trails
 from tests.web.tiny import TEXT
 
 
@@ -21,32 +22,33 @@ def test_a_map_is_of_the_space_in_which_the_nearest_words_are_found(reader: Read
             lists = {"input": state.input_words, "output": state.output_words}
             for name, space in meanings.spaces.items():
                 [entity] = space.entities([state.entity], d)
-                near = space.words([one.word for one in lists[name]]) @ entity
+                words = [one.word for one in lists[name]]
+                rows = [len(SPECIALS) - 1 + e for e in range(1, 10)]
+                layer = {"input": meanings._model.x, "output": meanings._model.output.y}[name]
+                unread = torch.nn.functional.normalize(layer.weight[rows] - space.mean, dim=1)
+                near = space.words(words) @ (entity - unread.mean(0))
                 assert near.tolist() == pytest.approx([one.similarity for one in lists[name]])
 
 
 @pytest.mark.parametrize("variant", ["both", "input", "output", "baseline"])
-def test_words_that_came_nearer_are_on_the_map_of_the_space_in_which_they_did(
+def test_a_map_shows_what_the_entity_was_taken_for_after_each_mention(
     reader: Reader, variant: str
 ) -> None:
     other = with_variant(reader, cast("Variant", variant))
     meanings = Meanings(other.models.dynamic, other.vocabulary)
     trails = Trails(meanings)
-    gained: set[str] = set()
     listed: dict[str, set[str]] = {"input": set(), "output": set()}
     for sentence in other.stream(TEXT):
         trails.add(sentence)
         for state in sentence.entities:
-            gained |= {near.word for near in state.gained[:3]}
             for name, words in (("input", state.input_words), ("output", state.output_words)):
-                shown = 3 if name == meanings.changing else 6
-                listed[name] |= {near.word for near in words[:shown]}
+                taken = state.taken_for if name == meanings.changing else []
+                listed[name] |= {near.word for near in (taken or words)[:4]}
+            assert bool(state.taken_for) == (variant != "baseline")
 
     maps = trails.maps().values()
-    assert bool(gained) == (variant != "baseline")
     for name in meanings.spaces:
-        on_maps = {word for spaces in maps for word, _, _ in spaces[name].words}
-        assert on_maps == listed[name] | (gained if name == meanings.changing else set())
+        assert {word for spaces in maps for word, _, _ in spaces[name].words} == listed[name]
 
 
 def with_variant(reader: Reader, variant: "Variant") -> Reader:

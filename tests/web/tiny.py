@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import uvicorn
 from starlette.applications import Starlette
 
 from dntm.corpus.text import WORD
@@ -19,16 +18,17 @@ from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.checkpoint import save_pretrained
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
-from dntm.reader.pair import ModelPair
+from dntm.reader.engine import ModelPair
 from dntm.reader.reader import Reader
 from dntm.reader.reading import SentenceReading
 from dntm.web.pages import examples
-from dntm.web.server import address, bind
+from dntm.web.server import Server, address, bind
 
 TEXT = (
     "Old Marta kept the ferry. Every day Marta rowed over. The zorrel slept. A zorrel sees Marta."
 )
 """Four sentences in which Marta and the zorrel come back."""
+INVENTED = ("zorrel", "blicket", "florp", "dax", "grellick", "zindle")
 PATIENCE = 60.0
 """Seconds after which a test gives up; nothing that passes comes near."""
 
@@ -57,10 +57,12 @@ class PausingReader(Reader):
 
 def save_tiny_model(folder: Path) -> Path:
     """A model of random weights, with room for nine entities."""
-    words = Counter(word for e in examples() for word in WORD.findall(e.text + " " + TEXT))
-    known = Counter({word: count for word, count in words.items() if re.match(r"[a-y.,]", word)})
-    del known["zorrel"]
-    vocabulary = Vocabulary.from_counts(known, size=300, entities=9)
+    texts = [TEXT, *(example.text for example in examples())]
+    words = Counter(word.lower() for text in texts for word in WORD.findall(text))
+    names = {word for text in texts for word in re.findall(r"(?<=[a-z] )[A-Z]\w+", text)}
+    for word in (*(name.lower() for name in names), *INVENTED):
+        del words[word]
+    vocabulary = Vocabulary.from_counts(words, size=800, entities=9)
     config = ModelConfig(
         vocabulary=len(vocabulary),
         entities=9,
@@ -79,10 +81,15 @@ def save_tiny_model(folder: Path) -> Path:
 
 
 @contextmanager
-def served(app: Starlette) -> Iterator[str]:
-    """The application on a free port of this machine; gives its address."""
+def served(app: Starlette, buffer: int = 0) -> Iterator[str]:
+    """The application on a free port of this machine; gives its address.
+
+    With a `buffer`, so many bytes that nobody has read are kept for a client by the system.
+    """
     taken: socket.socket = bind("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", server_header=False))
+    if buffer:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
+    server = Server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
     thread.start()
     while not server.started:

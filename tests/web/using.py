@@ -18,7 +18,14 @@ def read(page: Page, text: str = TEXT) -> None:
 
 
 def chip(page: Page, name: str) -> Locator:
-    return page.get_by_role("group", name="Entities").get_by_role("button", name=name)
+    return page.get_by_role("group", name="Words that are followed").get_by_role(
+        "button", name=name
+    )
+
+
+def unfold(page: Page) -> None:
+    """Open whatever is folded up."""
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
 
 
 def trail(page: Page) -> list[str]:

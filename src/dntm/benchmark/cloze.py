@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
-from dntm.benchmark.clock import clock_name, peak_memory_gb, seconds
-from dntm.benchmark.step import make_model
+from dntm.benchmark.machine import clock_name, peak_memory_gb, seconds
+from dntm.benchmark.train import make_model
 from dntm.corpus.dataset import Dataset
 from dntm.evaluation.cloze import ClozeText
-from dntm.evaluation.scoring import TextModel
 from dntm.model.config import ModelConfig
+from dntm.model.text_model import TextModel
 
 NAIVE = 200
 """Candidates filled in the naive way."""
@@ -29,7 +29,7 @@ class ClozeBenchmark:
 
     threads: int
     clock: str
-    """Which seconds: see `dntm.benchmark.clock`."""
+    """Which seconds: see `dntm.benchmark.machine`."""
     gaps: int
     candidates: int
     seconds: float

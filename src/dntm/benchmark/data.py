@@ -6,14 +6,14 @@ Seconds are those of the processor, since all of it runs on one core.
 """
 
 import re
-import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
+from dntm.benchmark.machine import peak_memory_gb
 from dntm.corpus.build import BuildConfig
 from dntm.corpus.catalog import CORPORA, locate
 from dntm.corpus.prepare import ReadConfig, prepare
@@ -92,10 +92,11 @@ def _write_text(path: Path, size: int) -> None:
     speeches = [file.read_bytes() for file in sorted(root.glob("*.txt"))]
     written = 0
     with path.open("wb") as handle:
-        while written < size:
-            for speech in speeches:
-                lines = b"\n".join(line for line in speech.split(b"\n") if line.strip())
-                written += handle.write(lines + b"\n\n")
+        for speech in cycle(speeches):
+            lines = b"\n".join(line for line in speech.split(b"\n") if line.strip())
+            written += handle.write(lines + b"\n\n")
+            if written >= size:
+                break
 
 
 def _naive(text: str) -> int:
@@ -119,5 +120,4 @@ def _timed(work: Callable[[], int]) -> tuple[int, float]:
 
 
 def _peak_memory() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
+    return peak_memory_gb() * 1e9 / 2**20

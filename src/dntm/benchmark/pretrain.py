@@ -16,10 +16,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
-from dntm.benchmark.clock import clock_name, seconds
-from dntm.benchmark.naive import copy_lstm
-from dntm.benchmark.work import matmul_gflops
+from dntm.benchmark.machine import clock_name, seconds
+from dntm.benchmark.roofline import matmul_gflops
 from dntm.corpus.vocabulary import BOS, EOS, SPECIALS
+from dntm.model.reference import copy_lstm
 from dntm.model.sentence_completion import SentenceCompletion
 from dntm.training.pretraining_config import EncoderConfig
 
@@ -27,8 +27,8 @@ BATCH, NEGATIVES, BATCHES = 128, 5, 4
 """The paper's sentences of an update and negatives of a word; batches of a round."""
 POOL = 64 * BATCH
 
-Sentence = Int[np.ndarray, " time"]
-Batch = tuple[list[Sentence], Int[np.ndarray, "words negatives"]]
+Sentence = Int[np.ndarray, " _"]
+Batch = tuple[list[Sentence], Int[np.ndarray, "_ negatives"]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,64 +1,255 @@
-"""`dntm evaluate`: Table 2's token groups for a trained model, and one record a token."""
+"""`dntm evaluate` and `dntm cloze`: Tables 2 and 4 for trained models, and their records.
 
-from dataclasses import dataclass
+Both read the split of a dataset, or any corpus of annotated or plain text, which is then built on
+the fly with the vocabulary of each model and the settings that came with it.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Literal
 
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import dataset_of, documents_of, model_of, result_file
-from dntm.cli.tables import print_groups
-from dntm.corpus.dataset import Dataset
-from dntm.corpus.splits import Split
-from dntm.evaluation.by_document import as_csv, document_rows, sum_columns
+from dntm.cli.runs import (
+    Computing,
+    dataset_of,
+    documents_of,
+    model_of,
+    print_cloze,
+    print_groups,
+    result_file,
+)
+from dntm.corpus.build import BuildConfig, Entities
+from dntm.corpus.dataset import Dataset, Split
+from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.prepare import ReadConfig, prepare
+from dntm.corpus.reading import Format
+from dntm.corpus.text import Documents
+from dntm.corpus.vocabulary import load_vocabulary
+from dntm.evaluation.cloze import ClozeRecords, ClozeText, summarize_cloze
 from dntm.evaluation.groups import GROUPS, as_plain, score_groups
-from dntm.evaluation.ideal import ideal_records
-from dntm.evaluation.records import Records
-from dntm.evaluation.uncertainty import group_sums
+from dntm.evaluation.records import Records, ideal_records
+from dntm.evaluation.uncertainty import as_csv, document_rows, group_sums, sum_columns
 from dntm.files import write_text
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
-    """Score a split with one or more trained models, side by side."""
+class CorpusOptions:
+    """How a corpus that is no dataset is read."""
 
-    runs: tyro.conf.Positional[tuple[Path, ...]]
-    """Run folders, or checkpoints such as RUN/best."""
+    entities: tuple[Entities, ...] | None = None
+    """A corpus that is no dataset: what counts as an entity (see dntm data build)."""
+    entities_from: Literal["first", "repeated"] | None = None
+    """A corpus that is no dataset: from when on names and unknown words are entities; as the
+    model's own texts were read where not given."""
+    max_sentences: int | None = None
+    """A corpus that is no dataset: cut documents into parts of at most so many sentences."""
+    format: Format | None = None
+    """A corpus that is no dataset: its files' format, recognised where not given."""
+    documents: Documents = "file"
+    """Plain text: one document a file, or one between empty lines."""
+    from_: Annotated[str | None, tyro.conf.arg(name="from")] = None
+    """A local clone, folder or mirror of a corpus known by name."""
+
+    def given(self) -> bool:
+        """Whether any of it was told."""
+        return self != CorpusOptions()
+
+    def build(self, corpus: str, model: Path, target: Path, *, lend: bool) -> Dataset:
+        """The dataset of a corpus for a model, all of it in the test split.
+
+        Without `lend`, documents with more entities than rows are left out.
+        """
+        settings = load_vocabulary(model, entities=50).settings
+        since = self.entities_from
+        if since is None and settings is not None and settings.entities_from == "repeated":
+            since = "repeated"
+        build = BuildConfig(
+            entities=self.entities,
+            entities_from=since or "first",
+            rows="lend" if lend else "leave-out",
+            max_sentences=self.max_sentences,
+            vocabulary_of=model,
+        )
+        reading = ReadConfig(
+            format=self.format,
+            documents=self.documents,
+            split_by="fraction",
+            fractions=(0.0, 0.0, 1.0),
+        )
+        built = prepare(corpus, target, reading, build, given=self.from_)
+        if left := built["left_out"]["too_many_entities"]:
+            print(f"left out: {left} with more entities than the model has rows", file=sys.stderr)
+        for warning in built["warnings"]:
+            print(f"warning: {warning}", file=sys.stderr)
+        return Dataset.open(target)
+
+
+Corpus = Annotated[CorpusOptions, tyro.conf.arg(name="")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluating(Computing):
+    """What both commands share."""
+
+    runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="MODELS")]
+    """Run folders, checkpoints such as RUN/best, or default, the model that comes with dntm; and
+    after them, where it is not the dataset that a run was trained on, what to read: a dataset, or a
+    file, folder or name of a corpus."""
     split: Split = "test"
-    """Which split."""
+    """Which split of a dataset."""
     dataset: Path | None = None
     """The dataset folder; the one the run was trained on where not given."""
     records: bool = True
-    """Write one CSV record per predicted token to RUN/records-SPLIT.csv; with another --dataset
-    than the run's own to RUN/records-SPLIT-DATASET.csv."""
+    """Write one CSV record per predicted token (or gap) to RUN/records-SPLIT.csv
+    (RUN/cloze-SPLIT.csv, with -same-sentence behind SPLIT); with another dataset than the run's own
+    its name comes behind. Of a corpus that is no dataset, and of default, only where --output-dir
+    says."""
+    output_dir: Path | None = None
+    """The folder that records go to instead."""
+    corpus: Corpus = field(default_factory=CorpusOptions)
+
+    def arguments(self) -> tuple[list[Path], str | None]:
+        """The models and the corpus; the last of several words is one where it is no model."""
+        if not self.runs:
+            raise ValueError("no run given, expected at least one run folder")
+        models, corpus = list(self.runs), None
+        if len(models) > 1 and not _is_model(models[-1]):
+            corpus = models.pop()
+        if corpus is not None and self.dataset is not None:
+            raise ValueError(f"{corpus} is no model, and --dataset tells what to read: give one")
+        if corpus is not None and (Path(corpus) / "dataset.json").is_file():
+            return [_folder(model) for model in models], corpus
+        if corpus is None and self.corpus.given():
+            raise ValueError(
+                "--entities, --entities-from, --max-sentences, --format, --documents and --from "
+                "tell how a corpus is read: give one behind the models"
+            )
+        return [_folder(model) for model in models], corpus
+
+    @contextmanager
+    def reading(
+        self, model: Path, corpus: str | None, *, lend: bool = True
+    ) -> Iterator[tuple[Dataset, list[AnonymizedDocument]]]:
+        """The dataset that a model is to read, and the documents of the split."""
+        if corpus is None or (Path(corpus) / "dataset.json").is_file():
+            dataset = dataset_of(model, Path(corpus) if corpus else self.dataset)
+            yield dataset, documents_of(dataset, self.split)
+            return
+        with TemporaryDirectory() as folder:
+            target = Path(folder) / (Path(corpus).resolve().name.split(".")[0] or "corpus")
+            dataset = self.corpus.build(corpus, model, target, lend=lend)
+            yield dataset, documents_of(dataset, "test")
+
+    def target(self, model: Path, dataset: Dataset, corpus: str | None, name: str) -> Path | None:
+        """Where the records go, None where nowhere."""
+        if not self.records:
+            return None
+        if self.output_dir is not None:
+            self.output_dir.mkdir(parents=True, exist_ok=True)
+            return self.output_dir / f"{name}-{model.name}-{dataset.folder.name}.csv"
+        made = corpus is not None and not (Path(corpus) / "dataset.json").is_file()
+        if made or model == _folder("default"):
+            return None
+        return result_file(model, dataset, name)
+
+
+def _is_model(word: str) -> bool:
+    folder = Path(word)
+    files = ("config.json", "config.yaml", "best/config.json")
+    return word == "default" or any((folder / name).is_file() for name in files)
+
+
+def _folder(model: str) -> Path:
+    from dntm.model.checkpoint import folder_of
+
+    return folder_of(model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(Evaluating):
+    """Score a split or a corpus with one or more trained models, side by side."""
+
     by_document: Path | None = None
     """Also write each document's tokens and nats by group, a row for each run, to this CSV file."""
 
     def run(self) -> None:
         """Print the table and write the records."""
-        if not self.runs:
-            raise ValueError("no run given, expected at least one run folder")
+        models, corpus = self.arguments()
+        self.set_threads()
         table, ideal_row, written, sums = {}, {}, [], []
-        for run in self.runs:
-            dataset = dataset_of(run, self.dataset)
-            records = _score(run, dataset, self.split)
+        for run in models:
+            with self.reading(run, corpus) as (dataset, documents):
+                records = self._score(run, dataset, documents)
+                if ideal := ideal_records(dataset, self.split):
+                    ideal_row["ideal reader"] = as_plain(score_groups(ideal))
             table[str(run)] = as_plain(score_groups(records))
-            if ideal := ideal_records(dataset, self.split):
-                ideal_row["ideal reader"] = as_plain(score_groups(ideal))
             groups = [group_sums([records], group) for group in GROUPS]
             sums += [[str(run), *row] for row in document_rows(groups)]
-            if self.records:
-                path = result_file(run, dataset, f"records-{self.split}")
+            if path := self.target(run, dataset, corpus, f"records-{self.split}"):
                 records.write(path)
                 written.append(f"records: {path}")
         if self.by_document:
             write_text(self.by_document, as_csv(["run", "document", *sum_columns(GROUPS)], sums))
             written.append(f"documents: {self.by_document}")
-        print_groups(f"perplexity on {self.split}", table | ideal_row)
+        print_groups(f"perplexity on {corpus or self.split}", table | ideal_row)
         for line in written:
             print(line)
 
+    def _score(self, run: Path, dataset: Dataset, documents: list[AnonymizedDocument]) -> Records:
+        model = model_of(run, dataset, self.device)
+        return model.records(tqdm(documents, str(run), unit=" documents"))
 
-def _score(run: Path, dataset: Dataset, split: str) -> Records:
-    documents = documents_of(dataset, split)
-    return model_of(run, dataset).records(tqdm(documents, str(run), unit=" documents"))
+
+@dataclass(frozen=True, kw_only=True)
+class Cloze(Evaluating):
+    """Let trained models guess which entity stood in each gap of a split or a corpus."""
+
+    same_sentence: bool = False
+    """Let entities take part that the sentence of the gap itself brings in, as gaps and as
+    candidates; the paper's candidates come before the sentence."""
+    json: bool = False
+    """Print JSON instead of the table."""
+
+    def run(self) -> None:
+        """Print the table and write the records."""
+        models, corpus = self.arguments()
+        self.set_threads()
+        table, written = {}, []
+        for run in models:
+            with self.reading(run, corpus, lend=False) as (dataset, documents):
+                records = self._fill(run, dataset, documents)
+            table[str(run)] = summarize_cloze(records)
+            kind = "-same-sentence" if self.same_sentence else ""
+            if path := self.target(run, dataset, corpus, f"cloze-{self.split}{kind}"):
+                records.write(path)
+                written.append(str(path))
+        if self.json:
+            plain = {name: summary.as_plain() for name, summary in table.items()}
+            print(json.dumps({"split": self.split, "runs": plain, "records": written}, indent=2))
+            return
+        print_cloze(f"cloze test on {corpus or self.split}", table)
+        for line in written:
+            print(f"records: {line}")
+
+    def _fill(
+        self, run: Path, dataset: Dataset, documents: list[AnonymizedDocument]
+    ) -> ClozeRecords:
+        held = [d for d in documents if d.largest <= dataset.vocabulary.entities]
+        if left := len(documents) - len(held):
+            print(f"left out: {left} with more entities than the model has rows", file=sys.stderr)
+        texts = [ClozeText.of(document, same_sentence=self.same_sentence) for document in held]
+        if not any(text.gaps for text in texts):
+            raise ValueError(
+                f"{dataset.folder} has no gap in its {self.split} split: "
+                "expected an entity that comes back after another one"
+            )
+        filled = model_of(run, dataset, self.device).fill_all(texts)
+        bar = tqdm(filled, str(run), total=len(texts), unit=" documents")
+        return ClozeRecords.of(texts, bar)

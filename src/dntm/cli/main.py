@@ -4,6 +4,7 @@ Only the module of the command that was asked for is imported, so that help come
 """
 
 import atexit
+import difflib
 import gc
 import importlib
 import os
@@ -12,35 +13,40 @@ import sys
 from functools import partial
 from typing import Any, NoReturn
 
+# Name, then module and class, then what it does
 COMMANDS = {
-    "data build": ("dntm.cli.data_build", "build a dataset from a corpus, by name or from files"),
-    "data join": ("dntm.cli.data_join", "several datasets as one, with a vocabulary of all"),
-    "data list": ("dntm.cli.data_list", "the corpora known by name, with their licences"),
-    "data stats": ("dntm.cli.data_stats", "Table 1 of a dataset beside the paper's"),
-    "data show": ("dntm.cli.data_show", "an anonymised document in colour"),
-    "pretrain": ("dntm.cli.pretrain", "learn embeddings and context encoder from a large text"),
-    "train": ("dntm.cli.train", "train a language model on a dataset"),
-    "evaluate": ("dntm.cli.evaluate", "perplexities of a trained model, and a record a token"),
+    "data build": ("data:Build", "build a dataset from a corpus, by name or from files"),
+    "data join": ("data:Join", "several datasets as one, with a vocabulary of all"),
+    "data list": ("data:List", "the corpora known by name, with their licences"),
+    "data stats": ("data:Stats", "Table 1 of a dataset beside the paper's"),
+    "data show": ("data:Show", "an anonymised document in colour"),
+    "pretrain": ("train:Pretrain", "learn embeddings and context encoder from a large text"),
+    "train": ("train:Train", "train a language model on a dataset"),
+    "evaluate": ("evaluate:Evaluate", "perplexities of a trained model, and a record a token"),
     "evaluate-encoder": (
-        "dntm.cli.evaluate_encoder",
+        "encoder:EvaluateEncoder",
         "how well a pretrained encoder recovers hidden words",
     ),
-    "neighbours": ("dntm.cli.neighbours", "the words that fit a gap in a sentence"),
-    "export": ("dntm.cli.export", "a trained model as a small folder to give away"),
-    "reproduce": ("dntm.cli.reproduce", "the paper's tables and figures: a whole study"),
-    "report": ("dntm.cli.report", "make the report of a study again from its files"),
-    "cell": ("dntm.cli.cell", "one run of a study, for schedulers (dntm reproduce --list)"),
-    "cloze": ("dntm.cli.cloze", "which entity stood in the gap: the cloze test of Table 4"),
-    "read": ("dntm.cli.read", "a text: what its entities come to mean, and surprisals"),
-    "score": ("dntm.cli.score", "the surprisal of every word of many texts, a row each"),
-    "continue": ("dntm.cli.continue_text", "sample how a text goes on"),
-    "fill": ("dntm.cli.fill", "which words and entities fit a gap"),
-    "serve": ("dntm.cli.serve", "a local page on which texts are read"),
-    "benchmark data": ("dntm.cli.benchmark_data", "how fast text is read on this machine"),
-    "benchmark pretrain": ("dntm.cli.benchmark_pretrain", "how fast pretraining runs here"),
-    "benchmark train": ("dntm.cli.benchmark_train", "how fast the model trains on this machine"),
-    "benchmark cloze": ("dntm.cli.benchmark_cloze", "how fast the cloze test runs on this machine"),
-    "benchmark serve": ("dntm.cli.benchmark_serve", "the page with many readers at once"),
+    "evaluate-meaning": (
+        "evaluate_meaning:EvaluateMeaning",
+        "how near a model comes to what unknown words mean",
+    ),
+    "neighbours": ("encoder:Neighbours", "the words that fit a gap in a sentence"),
+    "export": ("publish:Export", "a trained model as a small folder to give away"),
+    "reproduce": ("study:Reproduce", "the paper's tables and figures: a whole study"),
+    "report": ("study:MakeReport", "make the report of a study again from its files"),
+    "cell": ("study:RunCell", "one run of a study, for schedulers (reproduce --list)"),
+    "cloze": ("evaluate:Cloze", "which entity stood in the gap: the cloze test of Table 4"),
+    "read": ("reading:Read", "a text: what its entities come to mean, and surprisals"),
+    "score": ("reading:Score", "the surprisal of every word of many texts, a row each"),
+    "continue": ("reading:Continue", "sample how a text goes on"),
+    "fill": ("reading:Fill", "which words and entities fit a gap"),
+    "serve": ("publish:Serve", "a local page on which texts are read"),
+    "benchmark data": ("benchmark:Data", "how fast text is read on this machine"),
+    "benchmark pretrain": ("benchmark:Pretrain", "how fast pretraining runs here"),
+    "benchmark train": ("benchmark:Train", "how fast the model trains on this machine"),
+    "benchmark cloze": ("benchmark:Cloze", "how fast the cloze test runs on this machine"),
+    "benchmark serve": ("benchmark:Serve", "the page with many readers at once"),
 }
 
 
@@ -58,7 +64,8 @@ def main(arguments: list[str] | None = None) -> None:
         _fail("standard output is closed", 1)
     rest = words[len(name.split()) :]
     try:
-        command = importlib.import_module(COMMANDS[name][0]).Command
+        module, _, title = COMMANDS[name][0].partition(":")
+        command = getattr(importlib.import_module(f"dntm.cli.{module}"), title)
         parse = getattr(command, "parse", None) or partial(_parse, command)
         parse(rest, f"dntm {name}").run()
         sys.stdout.flush()
@@ -95,7 +102,9 @@ def _help(words: list[str]) -> NoReturn:
     )
     if asked:
         sys.exit(0)
-    _fail(f"no command {' '.join(words[:2])!r}", 2)
+    given = " ".join(words[:2] if shown else words[:1])
+    near = difflib.get_close_matches(given, COMMANDS, n=1)
+    _fail(f"no command {given!r}" + (f": did you mean dntm {near[0]}?" if near else ""), 2)
 
 
 def _fail(message: str, code: int) -> NoReturn:

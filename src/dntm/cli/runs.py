@@ -1,15 +1,100 @@
-"""Runs as commands take them: the dataset they were trained on, its documents, the model."""
+"""What commands share: threads and device, settings, runs with their datasets, and tables.
 
+Settings come from a recipe, then a YAML file, then options; with `--resume` from the run folder.
+"""
+
+import argparse
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import yaml
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
+from dntm.evaluation.cloze import ClozeSummary
+from dntm.evaluation.groups import TITLES
+from dntm.model.config import ModelConfig
+from dntm.settings import merged, read_yaml, typed
 
 if TYPE_CHECKING:
-    from dntm.evaluation.scoring import TextModel
+    from _typeshed import DataclassInstance
+
+    from dntm.model.text_model import TextModel
+    from dntm.training.processes import Device
+
+
+T = TypeVar("T", bound="DataclassInstance")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threads:
+    """A command that computes."""
+
+    threads: int = 0
+    """Threads of the matrix products; 0: as OMP_NUM_THREADS says, or else as many cores as are idle
+    when the command starts."""
+
+    def set_threads(self) -> int:
+        """Take the threads; returns how many."""
+        from dntm.training.processes import set_threads
+
+        return set_threads(self.threads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computing(Threads):
+    """A command that computes where it is told."""
+
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """Where to compute; auto: on a CUDA device where there is one, else on the CPU."""
+
+
+def defaults(
+    arguments: Sequence[str],
+    prog: str,
+    recipes: Sequence[str],
+    usual: str,
+    from_recipe: Callable[[str], T],
+) -> T:
+    """The defaults of all options: what `--recipe` and `--config` among the arguments say.
+
+    With `--resume` and neither of them, the settings of the run in the output folder.
+    """
+    first = argparse.ArgumentParser(prog=prog, add_help=False, allow_abbrev=False)
+    first.add_argument("--recipe", choices=sorted(recipes))
+    first.add_argument("--config", type=Path)
+    first.add_argument("--output-dir", "--output_dir", type=Path)
+    first.add_argument("--resume", action="store_true")
+    given, _ = first.parse_known_args(arguments)
+    settings = given.config
+    if given.resume and given.output_dir and not (settings or given.recipe):
+        saved = given.output_dir / "config.yaml"
+        settings = saved if saved.exists() else None
+        if settings is None and not {"--dataset", "--text"} & {
+            a.partition("=")[0] for a in arguments
+        }:
+            raise ValueError(f"{given.output_dir} holds no run to resume: it has no config.yaml")
+    default = from_recipe(given.recipe or usual)
+    return merged(default, read_yaml(settings), str(settings)) if settings else default
+
+
+def in_full(arguments: Sequence[str]) -> list[str]:
+    """The options with `--model.variant D` as `--model.variant both`."""
+    letters, option = ModelConfig.ABBREVIATIONS["variant"], "--model.variant"
+    words = list(arguments)
+    for number, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name == option and equals:
+            words[number] = f"{option}={letters.get(value.upper(), value)}"
+        elif number and words[number - 1] == option:
+            words[number] = letters.get(word.upper(), word)
+    return words
+
+
+def shows() -> bool:
+    """Whether this process shows and prints: of several under torchrun, the first."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def dataset_of(run: Path, given: Path | None) -> Dataset:
@@ -35,7 +120,7 @@ def _own_dataset(run: Path) -> Path | None:
     path = run / "config.yaml"
     if not path.is_file():
         return None
-    return Path(yaml.safe_load(path.read_text(encoding="utf-8"))["dataset"])
+    return typed(Path, read_yaml(path).get("dataset"), f"{path}: dataset")  # type: ignore[no-any-return]
 
 
 def documents_of(dataset: Dataset, split: str) -> list[AnonymizedDocument]:
@@ -46,11 +131,60 @@ def documents_of(dataset: Dataset, split: str) -> list[AnonymizedDocument]:
     return documents
 
 
-def model_of(run: Path, dataset: Dataset) -> "TextModel":
-    """The best model of a run; ValueError where the dataset has another vocabulary."""
-    from dntm.evaluation.scoring import TextModel
+def model_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "TextModel":
+    """The best model of a run; ValueError where there is none, or of another vocabulary."""
+    from dntm.model.text_model import TextModel
+    from dntm.training.processes import device_of
 
+    if (run / "config.yaml").is_file() and not (run / "best").is_dir():
+        raise ValueError(
+            f"{run} has no weights yet: the run was stopped before its first validation; "
+            f"dntm train --output-dir {run} --resume goes on with it"
+        )
     model = TextModel.load(run)
+    model.model.to(device_of(device))
     if model.vocabulary != dataset.vocabulary:
         raise ValueError(f"{run} was trained with another vocabulary than {dataset.folder}")
     return model
+
+
+CLOZE_TITLES = ("mean quantile", "accuracy", "reciprocal rank", "MQ after the gap", "gaps")
+
+
+def print_groups(title: str, models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+    """Perplexity of every token group, a row a model, and below the rows that read the same the
+    number of their tokens.
+    """
+    print(f"{title:<28}" + "".join(f"{title.short:>18}" for title in TITLES.values()))
+    rows = list(models.items())
+    for number, (name, groups) in enumerate(rows):
+        counts = [groups[group]["tokens"] for group in TITLES]
+        cells = [f"{groups[group]['perplexity']:.1f}" for group in TITLES]
+        print(f"{_short(name):<28}" + "".join(f"{cell:>18}" for cell in cells))
+        following = rows[number + 1][1] if number + 1 < len(rows) else None
+        if following is None or [following[group]["tokens"] for group in TITLES] != counts:
+            print(f"{'tokens':<28}" + "".join(f"{count:>18,}" for count in counts))
+
+
+def print_cloze(title: str, models: Mapping[str, ClozeSummary]) -> None:
+    """Table 4, a row a model, and below them what guessing would give."""
+    print(f"{title:<28}" + "".join(f"{name:>17}" for name in CLOZE_TITLES))
+    for name, s in models.items():
+        measured = (s.mean_quantile, s.accuracy, s.reciprocal_rank, s.rest_mean_quantile)
+        _print_cloze_row(_short(name), measured, s.gaps)
+    for guessed, gaps in dict.fromkeys(map(_chance, models.values())):
+        _print_cloze_row("chance", guessed, gaps)
+
+
+def _chance(summary: ClozeSummary) -> tuple[tuple[float, ...], int]:
+    half = summary.chance_mean_quantile
+    return (half, summary.chance_accuracy, summary.chance_reciprocal_rank, half), summary.gaps
+
+
+def _print_cloze_row(name: str, values: Sequence[float], gaps: int) -> None:
+    cells = [*(f"{value:.3f}" for value in values), f"{gaps:,}"]
+    print(f"{name:<28}" + "".join(f"{cell:>17}" for cell in cells))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 27 else "..." + name[-24:]

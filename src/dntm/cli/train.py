@@ -1,6 +1,7 @@
-"""`dntm train`: train a language model on a dataset.
+"""`dntm train` and `dntm pretrain`: a language model on a dataset, its encoder on a large text.
 
-Settings come from the recipe, then from a YAML file, then from the command line.
+Settings come from the recipe, then from a YAML file, then from the command line; with `--resume`
+from the run folder.
 """
 
 import dataclasses
@@ -9,43 +10,76 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.settings import recipe_and_file, shows
-from dntm.cli.tables import print_groups
-from dntm.experiments.recipes import RECIPES
+from dntm.benchmark.machine import Sitting
+from dntm.cli.runs import Computing, defaults, in_full, print_groups, shows
+from dntm.experiments.recipes import PRETRAINING, RECIPES
 from dntm.training.config import TrainConfig
+from dntm.training.pretraining_config import PretrainConfig
 
 if TYPE_CHECKING:
     from dntm.training.language_modelling import Progress
+    from dntm.training.pretraining import PretrainProgress
+
+C = TypeVar("C", TrainConfig, PretrainConfig)
+
+START_SECONDS = 10.0
+"""After how long a run tells that the machine is crowded."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command(TrainConfig):
-    """Train a baseline or dynamic language model and evaluate its best weights."""
+class _Run(Computing):
+    """What both commands have beside their settings."""
 
-    recipe: Literal["modern", "paper", "quick"] = "modern"
-    """Where the settings below start from: the paper's, what helps on small corpora today, or
-    small and quick."""
     config: Path | None = None
     """A YAML file of settings, such as a run's config.yaml; options given here override it."""
     resume: bool = False
-    """Go on with the interrupted run of the output folder."""
+    """Go on with the interrupted run of the output folder, whose settings need not be given."""
+    tensorboard: bool = False
+    """Also write what metrics.jsonl holds for TensorBoard, to OUTPUT_DIR/tensorboard (extra:
+    tensorboard)."""
+
+    def settings(self, kind: type[C]) -> C:
+        """The settings of the run alone."""
+        names = [field.name for field in dataclasses.fields(kind)]
+        return kind(**{name: getattr(self, name) for name in names})
+
+    def begin(self, folder: Path) -> "_Watch":
+        """Take the threads, on resuming those of before, and watch the beginning."""
+        from dntm.training.processes import set_threads
+        from dntm.training.run_folder import RunFolder
+
+        before = RunFolder(folder).threads() if self.resume and not self.threads else 0
+        threads = set_threads(before or self.threads)
+        return _Watch(threads, folder / "tensorboard" if self.tensorboard and shows() else None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train(_Run, TrainConfig):
+    """Train a baseline or dynamic language model and evaluate its best weights."""
+
+    recipe: Literal["modern", "paper", "naming", "quick"] = "modern"
+    """Where the settings below start from: the paper's, what helps on small corpora today, or
+    small and quick."""
+
+    def __post_init__(self) -> None:
+        """Checked when the settings are complete."""
 
     @classmethod
-    def parse(cls, arguments: list[str], prog: str) -> "Command":
+    def parse(cls, arguments: list[str], prog: str) -> "Train":
         """Read the recipe and the YAML file first: they are the defaults of all other options."""
         missing: Any = tyro.MISSING
 
-        def from_recipe(name: str) -> Command:
+        def from_recipe(name: str) -> Train:
             model, recipe = RECIPES[name]
-            return cls(dataset=missing, output_dir=missing, model=model, training=recipe)
+            return cls(dataset=missing, model=model, training=recipe)
 
-        default = recipe_and_file(arguments, prog, list(RECIPES), "modern", from_recipe)
-        return tyro.cli(cls, prog=prog, args=arguments, default=default)
+        default = defaults(arguments, prog, list(RECIPES), "modern", from_recipe)
+        return tyro.cli(cls, prog=prog, args=in_full(arguments), default=default)
 
     def run(self) -> None:
         """Train with a progress bar, then print Table 2's groups."""
@@ -53,10 +87,10 @@ class Command(TrainConfig):
         from dntm.training.run_folder import RunFolder
         from dntm.training.signals import Interrupted
 
-        names = [field.name for field in dataclasses.fields(TrainConfig)]
-        config = TrainConfig(**{name: getattr(self, name) for name in names})
+        config = self.settings(TrainConfig)
+        watch = self.begin(config.output_dir)
         try:
-            _show(train_run(config, resume=self.resume))
+            show_training(train_run(config, resume=self.resume, device=self.device), watch)
         except Interrupted:
             sys.exit(f"dntm: interrupted; {config.output_dir} goes on with --resume")
         if not shows():
@@ -67,26 +101,143 @@ class Command(TrainConfig):
         print(f"run: {config.output_dir}")
 
 
-def _show(run: "Iterator[Progress]") -> None:
+@dataclass(frozen=True, kw_only=True)
+class Pretrain(_Run, PretrainConfig):
+    """Learn word embeddings and the context encoder by filling gaps in sentences of a text."""
+
+    recipe: Literal["paper", "small", "naming"] = "small"
+    """Where the settings below start from: the paper's, what suits some million words, or what
+    learns to name hidden words (best with --vectors)."""
+
+    def __post_init__(self) -> None:
+        """Checked when the settings are complete."""
+
+    @classmethod
+    def parse(cls, arguments: list[str], prog: str) -> "Pretrain":
+        """Read the recipe and the YAML file first: they are the defaults of all other options."""
+        missing: Any = tyro.MISSING
+
+        def from_recipe(name: str) -> Pretrain:
+            model, recipe, store = PRETRAINING[name]
+            return cls(text=missing, output_dir=missing, model=model, training=recipe, store=store)
+
+        default = defaults(arguments, prog, list(PRETRAINING), "small", from_recipe)
+        return tyro.cli(cls, prog=prog, args=arguments, default=default)
+
+    def run(self) -> None:
+        """Pretrain with a progress bar and print how well hidden words are recovered."""
+        from dntm.training.pretraining import pretrain_run
+        from dntm.training.signals import Interrupted
+
+        config = self.settings(PretrainConfig)
+        watch = self.begin(config.output_dir)
+        sitting = Sitting.begin(config.output_dir / "machine.json", watch.threads)
+        with tqdm(unit=" words", desc="reading", disable=not shows()) as read:
+            run = pretrain_run(config, resume=self.resume, device=self.device, reading=read.update)
+            try:
+                _show_pretraining(_noted(run, sitting), config.training.iterations, read, watch)
+            except Interrupted:
+                sys.exit(f"dntm: interrupted; {config.output_dir} goes on with --resume")
+        if shows():
+            print(f"run: {config.output_dir}")
+
+
+class _Watch:
+    """Looks at a run from outside: says when its machine is crowded, tells TensorBoard."""
+
+    def __init__(self, threads: int, board: Path | None = None) -> None:
+        from dntm.training.processes import Crowd
+
+        self.threads, self.crowd, self.began = threads, Crowd(), time.monotonic()
+        self.looked, self.writer = False, _tensorboard(board) if board else None
+
+    def look(self, bar: "tqdm[Any]") -> None:
+        """Say once, after some seconds, that other programs are in the way."""
+        if not self.looked and time.monotonic() - self.began > START_SECONDS:
+            self.looked = True
+            if warning := self.crowd.warning(self.threads):
+                bar.write(f"dntm: slow start: {warning}", file=sys.stderr)
+
+    def tell(self, step: int, numbers: dict[str, float]) -> None:
+        """Numbers for TensorBoard."""
+        if self.writer is not None:
+            for name, value in numbers.items():
+                self.writer.add_scalar(name, value, step)
+
+
+def _tensorboard(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise ValueError(
+            "TensorBoard is not installed: pip install 'dntm[tensorboard]', or leave out "
+            "--tensorboard (metrics.jsonl has the same numbers)"
+        ) from None
+    return SummaryWriter(folder)
+
+
+def _noted(run: "Iterator[PretrainProgress]", sitting: Sitting) -> "Iterator[PretrainProgress]":
+    """The run, its time and memory noted as it goes on."""
+    for progress in run:
+        if shows():
+            sitting.note()
+        yield progress
+    if shows():
+        sitting.note(now=True)
+
+
+def show_training(run: "Iterator[Progress]", watch: _Watch) -> None:
     """Tokens a second, the running loss, the time left, and a line a validation."""
     tokens, start, loss = 0, time.monotonic(), 0.0
     with tqdm(unit="batch", desc="training", smoothing=0.05, disable=not shows()) as bar:
         for progress in run:
             bar.total = progress.batches
             bar.update(progress.batch - bar.n)
-            if progress.validation:
-                bar.write(_validation(progress.batch, progress.validation), file=sys.stderr)
+            watch.look(bar)
+            if found := progress.validation:
+                bar.write(
+                    f"batch {progress.batch}: dev perplexity {found['all']:.1f} "
+                    f"(reappearing {found['reappearing']:.1f}, following {found['following']:.1f}, "
+                    f"non-entities {found['non_entities']:.1f})",
+                    file=sys.stderr,
+                )
+                watch.tell(progress.batch, {f"dev perplexity/{g}": p for g, p in found.items()})
                 continue
             tokens += progress.tokens
             mean = progress.nats / progress.tokens
+            watch.tell(progress.batch, {"training/nats a token": mean})
             loss = mean if not loss else 0.95 * loss + 0.05 * mean
             rate = tokens / (time.monotonic() - start)
             bar.set_postfix_str(f"{rate:,.0f} tokens/s, loss {loss:.3f}", refresh=False)
 
 
-def _validation(batch: int, groups: dict[str, float]) -> str:
-    return (
-        f"batch {batch}: dev perplexity {groups['all']:.1f} "
-        f"(reappearing {groups['reappearing']:.1f}, following {groups['following']:.1f}, "
-        f"non-entities {groups['non_entities']:.1f})"
-    )
+def _show_pretraining(
+    run: "Iterator[PretrainProgress]", iterations: int, read: "tqdm[Any]", watch: _Watch
+) -> None:
+    """Words a second, the running loss, the time left, and a line a validation."""
+    words, start, loss = 0, 0.0, 0.0
+    with tqdm(total=iterations, desc="pretraining", disable=not shows()) as bar:
+        for progress in run:
+            if not start:
+                start = time.monotonic()
+                read.close()
+                bar.reset(total=iterations)
+                bar.n = bar.initial = progress.iteration - 1
+            bar.update(progress.iteration - bar.n)
+            watch.look(bar)
+            if found := progress.validation:
+                recall, mrr = found["recall"], found["reciprocal_rank"]
+                bar.write(
+                    f"update {progress.iteration}: of {found['words']:,} hidden words held out "
+                    f"recall at 1 / 10 / 100 {recall[1]:.3f} / {recall[10]:.3f} / "
+                    f"{recall[100]:.3f}, mean reciprocal rank {mrr:.3f}",
+                    file=sys.stderr,
+                )
+                watch.tell(progress.iteration, {f"recall/at {k}": r for k, r in recall.items()})
+                continue
+            words += progress.words
+            mean = progress.loss / max(progress.words, 1)
+            watch.tell(progress.iteration, {"training/loss a word": mean})
+            loss = mean if not loss else 0.98 * loss + 0.02 * mean
+            rate = words / max(time.monotonic() - start, 1e-9)
+            bar.set_postfix_str(f"{rate:,.0f} words/s, loss {loss:.3f}", refresh=False)

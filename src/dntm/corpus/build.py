@@ -2,11 +2,13 @@
 
 Documents stream through a temporary file, so that a corpus need not fit into memory:
 
-    source -> documents -> anonymised, whole -> (temporary file) -> vocabulary of the training
-    split -> unknown words as entities -> parts -> at most 50 entities each -> one file a split
+    source -> documents -> chains -> (temporary file) -> vocabulary of the training split -> names
+    and unknown words -> parts -> entity numbers -> one file a split
 
-The vocabulary is counted over the training documents that stay, before unknown words become
-entities: what is unknown depends on it.
+The vocabulary is counted before unknown words become entities: what is unknown depends on it. Words
+that are names whatever the vocabulary, those with a capital inside a sentence, are not counted; one
+with a capital at the beginning of a sentence is where the training split has it in small letters,
+too. (With hindsight: the words outside all mentions of the documents that stay.)
 
 Departure: the paper counts more entities than there are chains and does not say how; here entities
 are chains, and named entities outside of them only on request.
@@ -20,17 +22,24 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from dntm.corpus.anonymize import AnonymizeConfig, anonymize, cut, without_single
-from dntm.corpus.dataset import FORMAT_VERSION, Dataset, content_hash, from_json, to_json
+from dntm.corpus import text
+from dntm.corpus.anonymize import AnonymizeConfig, Mark, Marked, first_marks, mark_words
+from dntm.corpus.dataset import (
+    FORMAT_VERSION,
+    SPLITS,
+    SplitStatistics,
+    content_hash,
+    to_json,
+)
 from dntm.corpus.document import AnonymizedDocument, Document
-from dntm.corpus.entities import find_names, with_unknown_words
+from dntm.corpus.entities import CLOSED, Capitals, Lexicon
 from dntm.corpus.resolver import Resolver, resolve
-from dntm.corpus.splits import SPLITS, Assign
-from dntm.corpus.statistics import SplitStatistics
-from dntm.corpus.vocabulary import SPECIALS, Vocabulary
+from dntm.corpus.vocabulary import SPECIALS, TextSettings, Vocabulary, load_vocabulary
 from dntm.files import new_folder, write_text
 
-Entities = Literal["chains", "names", "unknown", "resolver"]
+Entities = Literal["chains", "names", "unknown", "resolver", "none"]
+Assign = Callable[[str, str], str | None]
+"""From a document's name and source file to its split, None where it belongs to none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,20 +48,28 @@ class BuildConfig(AnonymizeConfig):
 
     entities: tuple[Entities, ...] | None = None
     """What counts as an entity, one or several of: chains (as annotated), names (runs of
-    capitalised words), unknown (words outside the vocabulary that occur at least twice), resolver
-    (a coreference model). Where not given: chains, or for plain text names and unknown words."""
+    capitalised words), unknown (words outside the vocabulary), resolver (a coreference model); or
+    none. Where not given: chains, or for plain text names and unknown words."""
     keep_single_in_part: bool = True
     """Keep an entity of which the cut leaves a single mention in a part."""
     max_entities: int = 50
-    """Leave out documents (or parts) with more entities than this."""
+    """Rows of the vocabulary for entities."""
+    rows: Literal["leave-out", "lend"] | None = None
+    """Documents (or parts) with more entities than rows are left out, or stay: then rows are lent,
+    that of the entity not mentioned for the longest time first. Where not given: lend where names
+    or unknown words are entities from their first mention on, else leave-out."""
     max_sentences: int | None = None
     """Cut documents into near-equal parts of at most so many sentences; 0: never. Where not given:
     never, or as the corpus known by name has it."""
     vocabulary_size: int = 10_000
     """Rows of the vocabulary in all, entities and special tokens included."""
     vocabulary_of: Path | None = None
-    """A dataset whose vocabulary to take, entities included, instead of counting one: a model that
-    was trained on that dataset can then be evaluated on this one, or go on learning from it."""
+    """A dataset, run, checkpoint or pretraining run whose vocabulary to take, entities and lower
+    case included, instead of counting one: a model of that vocabulary can then be evaluated on this
+    dataset, or go on learning from it."""
+    text_rules: text.Version | None = None
+    """The version of the rules for words and sentences of plain text. Where not given: 2, or with
+    --entities-from repeated 1, the rules of the datasets that were built before there was a 2."""
 
     def as_plain(self) -> dict[str, Any]:
         """The settings as JSON holds them."""
@@ -60,6 +77,7 @@ class BuildConfig(AnonymizeConfig):
         return asdict(self) | {"vocabulary_of": of}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.max_entities < 1:
             raise ValueError(f"max_entities is {self.max_entities}, expected at least 1")
         if self.vocabulary_size <= (least := len(SPECIALS) + self.max_entities):
@@ -71,6 +89,39 @@ class BuildConfig(AnonymizeConfig):
             raise ValueError(f"max_sentences is {self.max_sentences}, expected at least 0")
         if self.entities == ():
             raise ValueError("no kind of entity given, expected at least one")
+        if self.entities is not None and "none" in self.entities and len(self.entities) > 1:
+            raise ValueError(f"entities {', '.join(self.entities)}: none goes with no other kind")
+
+    def resolved(self, vocabulary: Vocabulary | None = None, **corpus: Any) -> "BuildConfig":
+        """The settings with what a corpus or a given vocabulary decides where the user did not."""
+        hindsight = self.entities_from == "repeated"
+        corpus.setdefault("text_rules", 1 if hindsight else text.VERSION)
+        missing = {name: v for name, v in corpus.items() if getattr(self, name) is None}
+        config = replace(self, **missing)
+        if config.rows is None:
+            found = {"names", "unknown"}.intersection(config.entities or ())
+            config = replace(config, rows="lend" if found and not hindsight else "leave-out")
+        if vocabulary is None:
+            return config
+        return replace(
+            config,
+            max_entities=vocabulary.entities,
+            vocabulary_size=len(vocabulary),
+            lower_case=config.lower_case or vocabulary.lower_case,
+        )
+
+    def text_settings(self) -> TextSettings:
+        """What whoever reads with the vocabulary has to know."""
+        return TextSettings(
+            lower_case=self.lower_case,
+            entities=self.entities or (),
+            entities_from=self.entities_from,
+            text_rules=self.text_rules or text.VERSION,
+        )
+
+
+PAPERS_BUILD = BuildConfig(entities_from="repeated")
+"""The paper's setting: only what comes again, documents with too many entities left out."""
 
 
 @dataclass
@@ -116,9 +167,10 @@ class Source:
 def build(source: Source, target: Path, config: BuildConfig, *, overwrite: bool) -> dict[str, Any]:
     """Build the dataset folder and return the content of its `dataset.json`."""
     left_out = source.left_out
-    given = Dataset.open(config.vocabulary_of).vocabulary if config.vocabulary_of else None
-    if given is not None:
-        config = replace(config, max_entities=given.entities, vocabulary_size=len(given))
+    given = None
+    if config.vocabulary_of is not None:
+        given = load_vocabulary(config.vocabulary_of, entities=config.max_entities)
+    config = config.resolved(given)
     with new_dataset(target, overwrite=overwrite) as folder:
         staged = folder / "staged.jsonl"
         keys = _stage(source, staged, config)
@@ -126,6 +178,7 @@ def build(source: Source, target: Path, config: BuildConfig, *, overwrite: bool)
         split_of = [rule(*key) for key in keys]
         left_out.in_no_split = sum(split not in SPLITS for split in split_of)
         vocabulary = given or _count_vocabulary(_staged(staged, split_of), config)
+        vocabulary = replace(vocabulary, settings=config.text_settings())
         parts = _parts_of_all(_staged(staged, split_of), vocabulary, config, left_out)
         statistics = write_splits(folder, parts, vocabulary)
         staged.unlink()
@@ -149,9 +202,11 @@ def finish(
 ) -> dict[str, Any]:
     """Write `vocab.txt` and `dataset.json` beside the documents."""
     left_out = source.left_out
-    if not statistics["train"].documents:
+    held = sum(counted.documents for counted in statistics.values())
+    if not statistics["train"].documents and not (held and settings.get("vocabulary_of")):
         raise ValueError(
-            "the training split holds no document: "
+            "the training split holds no document (nothing to count a vocabulary from, unless one "
+            "is given with --vocabulary-of): "
             f"{statistics['dev'].documents} fell into dev, {statistics['test'].documents} into "
             f"test, {left_out.too_many_entities} had too many entities (cut documents with "
             f"--max-sentences or raise --max-entities), {left_out.in_no_split} belong to no "
@@ -159,7 +214,9 @@ def finish(
         )
     if not vocabulary.words:
         raise ValueError("the training split holds no word outside its mentions: nothing to model")
-    write_text(folder / "vocab.txt", vocabulary.text())
+    if statistics["train"].rows:
+        vocabulary = replace(vocabulary, counts=statistics["train"].row_counts(vocabulary))
+    replace(vocabulary, settings=None).save(folder)  # dataset.json has the settings
     information = {
         "dataset_type": "dntm",
         "format_version": FORMAT_VERSION,
@@ -167,13 +224,40 @@ def finish(
         "settings": settings,
         "entities": vocabulary.entities,
         "vocabulary": len(vocabulary),
-        "counts": {split: asdict(statistics[split]) for split in SPLITS},
+        "counts": {split: statistics[split].as_plain() for split in SPLITS},
         "left_out": asdict(left_out),
+        "warnings": _warnings(statistics, settings),
         "content_hash": content_hash(folder),
     }
     text = json.dumps(information, indent=2, ensure_ascii=False)
     write_text(folder / "dataset.json", text + "\n")
     return information
+
+
+def _warnings(statistics: dict[str, SplitStatistics], settings: dict[str, Any]) -> list[str]:
+    """What is odd about a dataset that was built as asked."""
+    found = []
+    tokens = sum(counted.tokens for counted in statistics.values())
+    if not sum(c.entity_tokens for c in statistics.values()) and "none" not in (
+        settings.get("entities") or ()
+    ):
+        found.append(
+            f"none of its {tokens:,} tokens is an entity: is the format right (inline markup is "
+            "--format inline), and --entities?"
+        )
+    train = statistics["train"]
+    for split in ("dev", "test"):
+        other = statistics[split]
+        share = other.unknown_tokens / max(other.tokens, 1)
+        if train.documents and not train.unknown_tokens and share > _MANY_UNKNOWN:
+            found.append(
+                f"{split} has {share:.0%} unknown words and train has none, so that a model never "
+                "learns what <unk> is: make --vocabulary-size smaller than the words of train"
+            )
+    return found
+
+
+_MANY_UNKNOWN = 0.02
 
 
 def write_splits(
@@ -206,61 +290,91 @@ def _stage(source: Source, staged: Path, config: BuildConfig) -> list[tuple[str,
                     f"{document.source}: document {document.name!r} part {document.part!r} is "
                     f"also in {other}, expected each document once"
                 )
-            with_entities = _add_entities(document, config, source.resolver)
-            handle.write(to_json(anonymize(with_entities, config)) + "\n")
+            marked = _mark_chains(document, config, source.resolver)
+            handle.write(json.dumps([marked.name, marked.sentences, marked.marks]) + "\n")
             keys.append((document.name, document.source))
     return keys
 
 
-def _add_entities(document: Document, config: BuildConfig, resolver: Resolver | None) -> Document:
-    entities = config.entities or ("chains",)
-    found = document if "chains" in entities else replace(document, chains=())
+def _mark_chains(document: Document, config: BuildConfig, resolver: Resolver | None) -> Marked:
+    """The marks of a document that do not depend on the vocabulary."""
+    kinds = config.entities or ("chains",)
+    found = document if "chains" in kinds else replace(document, chains=())
     if resolver is not None:
         resolved = resolve(document, resolver)
         found = replace(found, chains=[*found.chains, *resolved.chains])
-    if "names" in entities:
-        found = replace(found, chains=[*found.chains, *find_names(found)])
-    return found
+    if "none" in kinds:
+        found = replace(found, chains=(), named_entities=())
+    return first_marks(found, kinds, config)
 
 
-def _staged(staged: Path, split_of: list[str | None]) -> Iterator[tuple[str, AnonymizedDocument]]:
+def _staged(staged: Path, split_of: list[str | None]) -> Iterator[tuple[str, Marked]]:
     with staged.open(encoding="utf-8", newline="\n") as handle:
         for line, split in zip(handle, split_of, strict=True):
             if split in SPLITS:
-                yield split, from_json(line)
+                name, sentences, marks = json.loads(line)
+                marks = [[Mark(*mark) for mark in sentence] for sentence in marks]
+                yield split, Marked(name=name, sentences=sentences, marks=marks)
 
 
-def _count_vocabulary(
-    documents: Iterable[tuple[str, AnonymizedDocument]], config: BuildConfig
-) -> Vocabulary:
+def _count_vocabulary(documents: Iterable[tuple[str, Marked]], config: BuildConfig) -> Vocabulary:
     counts: Counter[str] = Counter()
+    begins: Counter[str] = Counter()
+    names = config.entities_from == "first" and "names" in (config.entities or ())
     for split, document in documents:
         if split == "train":
+            if names:
+                _count_no_names(document, counts, begins)
+                continue
             for part in _parts(document, config):
-                if part.entities <= config.max_entities:
-                    for sentence in part.sentences:
-                        counts.update(t for t in sentence if isinstance(t, str))
+                if part.entities <= config.max_entities or config.rows == "lend":
+                    counts.update(part.words())
+    small = CLOSED | {word for word in counts if word[0].islower()}
+    for word, count in begins.items():
+        if word.lower() in small:
+            counts[word] += count
+    if config.lower_case:
+        counts = _lowered(counts)
     return Vocabulary.from_counts(counts, size=config.vocabulary_size, entities=config.max_entities)
 
 
+def _lowered(counts: Counter[str]) -> Counter[str]:
+    lowered: Counter[str] = Counter()
+    for word, count in counts.items():
+        lowered[word.lower()] += count
+    return lowered
+
+
+def _count_no_names(document: Marked, counts: Counter[str], begins: Counter[str]) -> None:
+    """Count words that may be no names; those with the capital of a beginning for themselves."""
+    for words, marks in zip(document.sentences, document.marks, strict=True):
+        taken = {w for mark in marks for w in range(mark.start, mark.end)}
+        capitals = Capitals(words, taken)
+        for w, word in enumerate(words):
+            if w in taken or capitals.tells(w):
+                continue
+            (begins if word[0].isupper() else counts)[word] += 1
+
+
 def _parts_of_all(
-    documents: Iterable[tuple[str, AnonymizedDocument]],
+    documents: Iterable[tuple[str, Marked]],
     vocabulary: Vocabulary,
     config: BuildConfig,
     left_out: LeftOut,
 ) -> Iterator[tuple[str, AnonymizedDocument]]:
     """Every part that stays, with its split."""
+    lexicon = Lexicon(vocabulary)
+    kinds = config.entities or ()
     for split, document in documents:
-        unknown = "unknown" in (config.entities or ())
-        whole = with_unknown_words(document, vocabulary) if unknown else document
+        whole = mark_words(document, kinds, lexicon, config.entities_from)
         for part in _parts(whole, config):
-            if part.entities > config.max_entities:
+            if part.entities > config.max_entities and config.rows != "lend":
                 left_out.too_many_entities += 1
             else:
-                yield split, part
+                yield split, part.anonymized(lower_case=config.lower_case)
 
 
-def _parts(document: AnonymizedDocument, config: BuildConfig) -> Iterator[AnonymizedDocument]:
-    for part in cut(document, config.max_sentences or None):
+def _parts(document: Marked, config: BuildConfig) -> Iterator[Marked]:
+    for part in document.cut(config.max_sentences or None):
         keep = config.keep_single_in_part or part is document
-        yield part if keep else without_single(part, lower_case=config.lower_case)
+        yield part if keep else part.without_single()

@@ -5,20 +5,25 @@ vocab.txt       one row of the embedding tables a line
 train.jsonl     one anonymised document a line: words are strings, entities integers
 dev.jsonl
 test.jsonl
+
+Entities are numbered by first appearance. With `rows: lend` there may be more of them than rows:
+`corpus.rows` tells which row each one has when.
 """
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from dntm.corpus.document import AnonymizedDocument, are_sentences
 from dntm.corpus.source import InputError, numbered_lines
-from dntm.corpus.splits import SPLITS
-from dntm.corpus.vocabulary import Vocabulary
+from dntm.corpus.vocabulary import TextSettings, Vocabulary
 
+Split = Literal["train", "dev", "test"]
+SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 FORMAT_VERSION = 1
 _HASHED = ("vocab.txt", *(f"{split}.jsonl" for split in SPLITS))
 
@@ -91,6 +96,8 @@ class Dataset:
         if version != FORMAT_VERSION:
             raise ValueError(f"{path}: format version {version}, expected {FORMAT_VERSION}")
         vocabulary = Vocabulary.load(folder / "vocab.txt", entities=entities)
+        settings = TextSettings.from_plain(information.get("settings"))
+        vocabulary = replace(vocabulary, settings=settings)
         if len(vocabulary) != rows:
             raise ValueError(f"{folder / 'vocab.txt'}: {len(vocabulary)} rows, expected {rows}")
         return cls(folder, information, vocabulary)
@@ -99,6 +106,11 @@ class Dataset:
     def splits(self) -> list[str]:
         """The splits that hold documents."""
         return [split for split in SPLITS if self.information["counts"][split]["documents"]]
+
+    @property
+    def lends(self) -> bool:
+        """Whether documents may have more entities than the vocabulary has rows for them."""
+        return bool(self.information.get("settings", {}).get("rows") == "lend")
 
     def documents(self, split: str) -> Iterator[AnonymizedDocument]:
         """The documents of a split, one at a time."""
@@ -110,11 +122,61 @@ class Dataset:
                 document = from_json(line.decode())
             except ValueError as error:
                 raise InputError(str(path), number, f"not a document: {error}") from None
-            if document.entities > self.vocabulary.entities:
+            if document.largest > self.vocabulary.entities and not self.lends:
                 raise InputError(
                     str(path),
                     number,
-                    f"entity {document.entities} has no row in the vocabulary, "
+                    f"entity {document.largest} has no row in the vocabulary, "
                     f"expected 1 to {self.vocabulary.entities}",
                 )
             yield document
+
+
+@dataclass
+class SplitStatistics:
+    """Counts over the documents of one split, and the averages of Table 1."""
+
+    documents: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    entity_tokens: int = 0
+    entities: int = 0
+    repeated_entities: int = 0
+    unknown_tokens: int = 0
+    rows: Counter[str] = field(default_factory=Counter, repr=False)
+    """How often each known word occurs; of documents counted here, not of ones read back."""
+
+    def as_plain(self) -> dict[str, int]:
+        """The counts as JSON holds them."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "rows"}
+
+    def row_counts(self, vocabulary: Vocabulary) -> list[int]:
+        """How often each row occurs; those of entities are 0."""
+        specials = [self.unknown_tokens, self.sentences, self.sentences]
+        words = [self.rows[word] for word in vocabulary.words]
+        return [*specials, *[0] * vocabulary.entities, *words]
+
+    def add(self, document: AnonymizedDocument, vocabulary: Vocabulary) -> None:
+        """Count one more document."""
+        tokens = [token for sentence in document.sentences for token in sentence]
+        occurrences = Counter(token for token in tokens if isinstance(token, int))
+        self.documents += 1
+        self.sentences += len(document.sentences)
+        self.tokens += len(tokens)
+        self.entity_tokens += occurrences.total()
+        self.entities += len(occurrences)
+        self.repeated_entities += sum(count > 1 for count in occurrences.values())
+        known = [token for token in tokens if isinstance(token, str) and token in vocabulary]
+        self.unknown_tokens += len(tokens) - occurrences.total() - len(known)
+        self.rows.update(known)
+
+    def table_1(self) -> tuple[float, ...]:
+        """The rows of Table 1."""
+        documents = max(self.documents, 1)
+        return (
+            self.documents,
+            self.sentences / documents,
+            self.entities / documents,
+            self.repeated_entities / documents,
+            self.entity_tokens / max(self.entities, 1),
+        )

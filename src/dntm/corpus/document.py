@@ -13,6 +13,13 @@ Token = str | int
 """A word, or an entity's number (1, 2, ... by first appearance in the document)."""
 
 
+class Span(NamedTuple):
+    """Characters `start` to `end` (excluded) of a text."""
+
+    start: int
+    end: int
+
+
 class Mention(NamedTuple):
     """Words `start` to `end` (excluded) of one sentence, all counted from zero."""
 
@@ -34,6 +41,12 @@ class Document:
     """Its part, where the corpus cuts one document into several; splits keep them together."""
     source: str = ""
     """The file it was read from, relative to the corpus; tells its split where folders do."""
+    text: str = ""
+    """The text as it was written, where it was plain text."""
+    spans: Sequence[Sequence[Span]] = ()
+    """Where each word stands in the text; `sentences` hold the words as they are looked up."""
+    paragraphs: Sequence[int] = ()
+    """The paragraph of each sentence, from 0."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +64,11 @@ class AnonymizedDocument:
     @property
     def entities(self) -> int:
         """How many different entities the document mentions."""
+        return len({token for s in self.sentences for token in s if isinstance(token, int)})
+
+    @property
+    def largest(self) -> int:
+        """The largest number of an entity."""
         return max((t for s in self.sentences for t in s if isinstance(t, int)), default=0)
 
 

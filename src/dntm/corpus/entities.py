@@ -1,101 +1,354 @@
-"""Entities in text that nobody annotated: names, and unknown words.
+"""Entities in text that nobody annotated, found from left to right.
 
-`names`: maximal runs of capitalised words; the same string is the same entity. The first word of
-a sentence is capitalised anyway, so there it counts only when the document also writes it with a
-capital inside a sentence and never without one. A headline, all of whose words but the smallest
-(of, the, ...) are capitalised, says nothing and is passed over.
+Two kinds, `names` and `unknown`; what is said of a word never depends on what comes after it (but
+for the words of its own mention, and that a title is followed by a name).
 
-`unknown`: words outside the vocabulary; the same word is the same entity. The vocabulary is known
-only after all documents are read, so this works on documents that are anonymised already.
+A **name** is a maximal run of capitalised words. Where a capital says nothing, at the beginning of
+a sentence or of a quotation, a word is one when its lower-case form is not known, or when the text
+has written it with a capital inside a sentence before and not without one. In a line that has been
+all in capitals so far capitals say nothing either: there only what is an entity already, or
+unknown, is one. A full name, its surname or first name, with a title or without, are one entity:
+the one mentioned last where several would fit. A title alone is whoever bore it last.
+
+An **unknown** word is one that the vocabulary lacks in any spelling and that is no regular form of
+a word in it (`climbed` of `climb`). Its own inflected forms are one entity. Numbers, single
+letters, abbreviations and the words of closed classes are never entities.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from dntm.corpus.anonymize import numbered, pairs_of
-from dntm.corpus.document import AnonymizedDocument, Document, Mention, Token
+from dntm.corpus.document import Token
 from dntm.corpus.vocabulary import Vocabulary
 
-_NEVER_NAMES = frozenset({"I"})
-_SMALL_IN_HEADLINES = frozenset("a an and as at but by for from in of on or the to with s".split())
+PRONOUNS = frozenset(
+    "i me my mine myself you your yours yourself he him his himself she her hers herself it its "
+    "itself we us our ours ourselves they them their theirs themselves this that these those who "
+    "whom whose which one".split()
+)
+CLOSED = PRONOUNS | frozenset(
+    "a an the and or but nor so yet for if as at by in of on to up than then that with from into "
+    "onto upon about over under after before above below between through during against among "
+    "around within without toward towards across along behind beyond near per via since until "
+    "unless while because although though whether when where why how what whatever whenever "
+    "wherever whoever however therefore thus hence moreover furthermore nevertheless meanwhile "
+    "otherwise instead indeed perhaps maybe be am is are was were been being have has had having "
+    "do does did doing done will would shall should can could may might must ought cannot not no "
+    "yes oh ah well here there now just only even also too very still again once never always "
+    "often sometimes soon later both either neither each every all any some more most much many "
+    "few several other another such same own s ca wo sha ai gon wan n't n’t".split()
+)
+"""Words that are neither names nor unknown, whatever the vocabulary."""
+_TITLES = {
+    **dict.fromkeys("mr. mister sir lord king prince duke baron father brother uncle".split(), "m"),
+    **dict.fromkeys(
+        "mrs. ms. miss mme. mlle. lady dame madam madame queen princess duchess sister mother "
+        "aunt".split(),
+        "f",
+    ),
+    **dict.fromkeys(
+        "dr. prof. st. rev. hon. gen. col. capt. lt. sgt. maj. gov. sen. rep. adm. cmdr. supt. "
+        "doctor professor saint reverend general colonel captain lieutenant sergeant major "
+        "governor senator representative admiral commander president chancellor minister secretary "
+        "judge justice mayor count pope bishop cardinal officer inspector detective".split(),
+        "",
+    ),
+}
+"""Titles, and whom they are given to where they tell."""
+_NOT_NAMES = frozenset(
+    {"I", "No.", "Nos.", "Fig.", "Figs.", "Vol.", "A.M.", "P.M.", "A.D.", "B.C."}
+)
+_OPENS = frozenset({'"', "“", "‘", "«", "„", "'", "(", "[", ":", "*", "•", "...", "…"})
+"""After these a capital may be that of a beginning."""
+_ENDS = frozenset({".", "!", "?"})
+_INFLECTION = ("s", "es", "ed", "ing")
+_DERIVATION = ("er", "ers", "est", "ly", "ness", "less", "ful")
+_PREFIX = re.compile(r"^(?:un|re|non|mis|over|out)(?=\w{3})")
+_SHORTEST = 3
+"""Letters of a stem at least."""
+_RECENT = 20
+"""Of so many entities that share a word of their names, the newest, one is chosen."""
 
 
-def find_names(document: Document, ordinary: Vocabulary | None = None) -> list[list[Mention]]:
-    """Chains of names that lie outside the document's own mentions.
-
-    Where a vocabulary of `ordinary` words is given, a name may also stand nowhere but at the
-    beginning of sentences, as long as it is none of them in small letters.
-    """
-    taken = {
-        (mention.sentence, word)
-        for chain in document.chains
-        for mention in chain
-        for word in range(mention.start, mention.end)
-    }
-    readable = [s for s, words in enumerate(document.sentences) if not _is_headline(words)]
-    inside: set[str] = set()
-    lower: set[str] = set()
-    for s in readable:
-        words = document.sentences[s]
-        lower.update(word for word in words if word[0].islower())
-        inside.update(word for word in words[_start(words) + 1 :] if _is_capitalised(word))
-
-    def is_no(word: str) -> bool:
-        """Whether a word is known to be none of the ordinary ones."""
-        return ordinary is not None and word.lower() not in ordinary
-
-    chains: dict[tuple[str, ...], list[Mention]] = {}
-    for s in readable:
-        words = document.sentences[s]
-        start = _start(words)
-        named = [
-            _is_capitalised(word)
-            and (s, w) not in taken
-            and (w != start or ((word in inside or is_no(word)) and word.lower() not in lower))
-            for w, word in enumerate(words)
-        ]
-        for is_name, run in groupby(range(len(words)), named.__getitem__):
-            if is_name:
-                span = list(run)
-                key = tuple(words[span[0] : span[-1] + 1])
-                chains.setdefault(key, []).append(Mention(s, span[0], span[-1] + 1))
-    return list(chains.values())
+def stems(word: str, endings: Sequence[str] = _INFLECTION) -> Iterator[str]:
+    """What a word in small letters may be a regular form of: itself, then the rest."""
+    yield word
+    for ending in endings:
+        stem = word.removesuffix(ending)
+        if stem == word or len(stem) < _SHORTEST:
+            continue
+        yield stem
+        yield f"{stem}e"
+        if stem[-1] == stem[-2]:
+            yield stem[:-1]
+        if stem[-1] == "i":
+            yield f"{stem[:-1]}y"
+        if stem[-1] == "v":
+            yield f"{stem[:-1]}f"
+            yield f"{stem[:-1]}fe"
+        if ending == "ly":
+            yield f"{stem}le"
 
 
-def _start(words: Sequence[str]) -> int:
-    """The first word that is not a quote, bracket or dash."""
-    return next((w for w, word in enumerate(words) if word[0].isalnum()), 0)
+class Lexicon:
+    """A vocabulary, and how its owner spells words."""
+
+    def __init__(self, vocabulary: Vocabulary, *, lower_case: bool | None = None) -> None:
+        self.vocabulary = vocabulary
+        self.lower_case = vocabulary.lower_case if lower_case is None else lower_case
+        self._related: dict[str, bool] = {}
+
+    def __contains__(self, word: str) -> bool:
+        return self.spelled(word) in self.vocabulary
+
+    def spelled(self, word: str) -> str:
+        """The word as the vocabulary has it."""
+        return word.lower() if self.lower_case else word
+
+    def row(self, token: Token) -> int:
+        """The row of a word (<unk> where it has none) or of an entity."""
+        return self.vocabulary.row(self.spelled(token) if isinstance(token, str) else token)
+
+    def is_ordinary(self, word: str) -> bool:
+        """Whether it is known in small letters, or is a regular form of such a word."""
+        small = word.lower()
+        if small in self.vocabulary or small in CLOSED:
+            return True
+        if (found := self._related.get(small)) is None:
+            found = self._related[small] = self._is_related(small)
+        return found
+
+    def is_known(self, word: str) -> bool:
+        """Whether it is known in any spelling."""
+        return (
+            word in self.vocabulary
+            or word.capitalize() in self.vocabulary
+            or self.is_ordinary(word)
+        )
+
+    def _is_related(self, small: str) -> bool:
+        for word in dict.fromkeys((small, _PREFIX.sub("", small))):
+            for stem in stems(word, _DERIVATION):
+                if any(form in self.vocabulary for form in stems(stem)):
+                    return True
+        return any(f"{small}{ending}" in self.vocabulary for ending in _INFLECTION)
+
+
+class Found(NamedTuple):
+    """Words `start` to `end` (excluded) of a sentence, and the key of the entity they mention."""
+
+    start: int
+    end: int
+    entity: int
+
+
+@dataclass
+class _Entity:
+    names: set[tuple[str, ...]] = field(default_factory=set)
+    sex: str = ""
+    last: int = 0
+    """When it was last mentioned."""
+
+
+class LeftToRight:
+    """Finds the entities of one document, sentence by sentence."""
+
+    def __init__(self, lexicon: Lexicon, kinds: Collection[str], first: int = 0) -> None:
+        self.lexicon = lexicon
+        self.names = "names" in kinds
+        self.unknown = "unknown" in kinds
+        self._first = first
+        self._entities: list[_Entity] = []
+        self._full: dict[tuple[str, ...], int] = {}
+        """Who was last called so, in small letters and without titles."""
+        self._by_word: dict[str, list[int]] = {}
+        """Entities by the first and the last word of their names."""
+        self._common: dict[str, int] = {}
+        """Entities by each stem of an unknown word."""
+        self._title: dict[str, int] = {}
+        """Who bore a title last."""
+        self._inside: set[str] = set()
+        """Words seen with a capital inside a sentence."""
+        self._small: set[str] = set()
+        """Words seen without one."""
+        self._time = 0
+
+    def read(self, words: Sequence[str], taken: Collection[int] = ()) -> list[Found]:
+        """The mentions of the next sentence, of which the `taken` words are in others already."""
+        sentence = Capitals(words, taken)
+        found: list[Found] = []
+        w = 0
+        while w < len(words):
+            end, entity = w + 1, None
+            if w not in taken and words[w][0].isalpha():
+                end, entity = self._mention(sentence, w)
+            if entity is not None:
+                found.append(Found(w, end, self._first + entity))
+                self._time += 1
+                self._entities[entity].last = self._time
+            w = end
+        for w, word in enumerate(words):
+            if word[0].islower():
+                self._small.add(word)
+            elif sentence.tells(w):
+                self._inside.add(word.lower())
+        return found
+
+    def _mention(self, sentence: "Capitals", w: int) -> tuple[int, int | None]:
+        """Where the mention that begins at a word ends, and its entity (None: no mention)."""
+        words = sentence.words
+        if self.names and words[w].isupper() and not sentence.tells(w):
+            for end in range(min(w + 4, len(words)), w, -1):
+                name = tuple(word.lower() for word in words[w:end])
+                if name in self._full and all(word.isupper() for word in words[w:end]):
+                    return end, self._full[name]
+        if self.names and self._is_name(sentence, w):
+            end = w + 1
+            while end < len(words) and sentence.goes_on(end):
+                end += 1
+            return end, self._name(words[w:end], initial=not sentence.tells(w))
+        return w + 1, self._unknown(words[w])
+
+    def _is_name(self, sentence: "Capitals", w: int) -> bool:
+        word, small = sentence.words[w], sentence.words[w].lower()
+        if not _is_capitalised(word) or sentence.silent(w):
+            return False
+        before_a_name = w + 1 < len(sentence.words) and sentence.goes_on(w + 1)
+        if before_a_name:
+            before_a_name = sentence.words[w + 1].lower() not in CLOSED
+        if sentence.tells(w):
+            return small not in CLOSED or before_a_name
+        if small in _TITLES:
+            return before_a_name
+        if small in CLOSED:
+            return False
+        seen = small in self._inside and small not in self._small
+        return seen or not self.lexicon.is_ordinary(small)
+
+    def _name(self, words: Sequence[str], *, initial: bool) -> int:
+        """The entity of a run of capitalised words."""
+        core = [word.lower() for word in words]
+        titles = []
+        while core and core[0] in _TITLES:
+            titles.append(core.pop(0))
+        while len(core) > 1 and core[-1] in ("jr.", "sr."):
+            core.pop()
+        if not core:
+            entity = self._title.get(titles[-1])
+            core = titles[-1:]
+        else:
+            sex = next((_TITLES[title] for title in titles if _TITLES[title]), "")
+            entity = self._named(tuple(core), sex)
+            if entity is None and len(core) == 1:
+                entity = self._of_stem(core[0])
+                if entity is not None and not self._fits(entity, sex):
+                    entity = None
+            if entity is None:
+                entity = self._new()
+            self._entities[entity].sex = self._entities[entity].sex or sex
+        if entity is None:
+            entity = self._new()
+        self._call(entity, tuple(core))
+        for title in titles:
+            self._title[title] = entity
+        if len(core) == 1:
+            for form in stems(core[0]) if initial else core:
+                self._common.setdefault(form, entity)
+        return entity
+
+    def _named(self, core: tuple[str, ...], sex: str) -> int | None:
+        """The entity that such a name may be one of: by the same name first, then the latest."""
+        if (same := self._full.get(core)) is not None and self._fits(same, sex):
+            return same
+        near = {e for word in (core[0], core[-1]) for e in self._by_word.get(word, ())[-_RECENT:]}
+        fitting = [e for e in near if self._fits(e, sex) and self._is_one(e, core)]
+        return max(fitting, key=lambda entity: self._entities[entity].last, default=None)
+
+    def _fits(self, entity: int, sex: str) -> bool:
+        return not sex or self._entities[entity].sex in ("", sex)
+
+    def _is_one(self, entity: int, core: tuple[str, ...]) -> bool:
+        names = self._entities[entity].names
+        single = all(len(name) == 1 for name in names)
+        return any(
+            self._is_part(core, name)
+            or (single and self._is_part(name, core))
+            or (len(core) > 1 < len(name) and (core[0], core[-1]) == (name[0], name[-1]))
+            for name in names
+        )
+
+    def _is_part(self, short: tuple[str, ...], full: tuple[str, ...]) -> bool:
+        """Whether a single word is the surname or the first name in a full name."""
+        if len(short) != 1 or len(full) < 2:
+            return False
+        first = len(full) == 2 and short[0] == full[0]
+        return short[0] == full[-1] or (first and not self.lexicon.is_ordinary(full[-1]))
+
+    def _unknown(self, word: str) -> int | None:
+        """The entity of an unknown word."""
+        small = word.lower()
+        if not self.unknown or len(word) < 2 or "." in word or self.lexicon.is_known(word):
+            return None
+        if (entity := self._of_stem(small)) is None:
+            entity = self._new()
+            self._call(entity, (small,))
+        for form in stems(small):
+            self._common.setdefault(form, entity)
+        return entity
+
+    def _of_stem(self, small: str) -> int | None:
+        """The entity of which it may be a form."""
+        return next((self._common[form] for form in stems(small) if form in self._common), None)
+
+    def _new(self) -> int:
+        self._entities.append(_Entity())
+        return len(self._entities) - 1
+
+    def _call(self, entity: int, name: tuple[str, ...]) -> None:
+        names = self._entities[entity].names
+        self._full[name] = entity
+        if name not in names and len(names) < _RECENT:
+            names.add(name)
+            for word in {name[0], name[-1]}:
+                known = self._by_word.setdefault(word, [])
+                if entity not in known[-_RECENT:]:
+                    known.append(entity)
+
+
+class Capitals:
+    """What the capitals of a sentence tell."""
+
+    def __init__(self, words: Sequence[str], taken: Collection[int]) -> None:
+        self.words = words
+        self._taken = taken
+        self._initial: set[int] = set()
+        self._silent: set[int] = set()
+        begins, upper = True, False
+        for w, word in enumerate(words):
+            if begins and word[0].isalnum():
+                self._initial.add(w)
+                begins = False
+            elif word in _OPENS or word in _ENDS:
+                begins = True
+            if word[0].isalpha():
+                if upper and word.isupper():
+                    self._silent.add(w)
+                upper = word.isupper() and (upper or (not self._silent and w in self._initial))
+
+    def silent(self, w: int) -> bool:
+        """Whether it is in capitals in a sentence that was all in capitals so far."""
+        return w in self._silent
+
+    def tells(self, w: int) -> bool:
+        """Whether it has a capital where ordinary words have none."""
+        return _is_capitalised(self.words[w]) and w not in self._silent and w not in self._initial
+
+    def goes_on(self, w: int) -> bool:
+        """Whether a name that began before it goes on."""
+        return w not in self._taken and self.tells(w)
 
 
 def _is_capitalised(word: str) -> bool:
-    return word[0].isupper() and word not in _NEVER_NAMES
-
-
-def _is_headline(words: Iterable[str]) -> bool:
-    letters = [word for word in words if word[0].isalpha()]
-    return len(letters) > 3 and all(
-        word[0].isupper() or word in _SMALL_IN_HEADLINES for word in letters
-    )
-
-
-def with_unknown_words(
-    document: AnonymizedDocument, vocabulary: Vocabulary, *, at_least: int = 2
-) -> AnonymizedDocument:
-    """Make every unknown word that occurs often enough an entity too, and number all anew."""
-    counts: dict[Token, int] = {}
-    for word in (t for sentence in document.sentences for t in sentence if isinstance(t, str)):
-        if word not in vocabulary and word[0].isalpha():
-            counts[word] = counts.get(word, 0) + 1
-    return numbered(
-        document.name,
-        (
-            [
-                (
-                    token,
-                    [str(token)] if words is None and counts.get(token, 0) >= at_least else words,
-                )
-                for token, words in sentence
-            ]
-            for sentence in pairs_of(document)
-        ),
-    )
+    return word[0].isupper() and word not in _NOT_NAMES

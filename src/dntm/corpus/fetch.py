@@ -7,12 +7,19 @@ clone and the original fill the same folder.
 A checkout is made in a temporary folder beside its place and renamed into it when complete. So a
 folder in that place is finished, whatever was interrupted, and of two processes that fetch at once
 the second to finish takes what the first has put there.
+
+git, run as a program: the same for everybody, silent about passwords, and never a hook.
+
+What it does must depend on its arguments alone. So it runs on the repository that it is given,
+even inside another one or inside a hook; without the user's hooks, templates and line endings; and
+it fails where it would ask for a password.
 """
 
 import hashlib
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -21,7 +28,94 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TextIO
 
-from dntm.corpus.git import GitError, run, run_aloud
+_SETTINGS = {
+    "advice.detachedHead": "false",
+    "core.autocrlf": "false",
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "gc.auto": "0",
+    "http.lowSpeedLimit": "1000",
+    "http.lowSpeedTime": "60",
+    "init.defaultBranch": "main",
+    "maintenance.auto": "false",
+}
+"""The same checkout whatever the user's own configuration, no hook run and no endless wait."""
+_UNSET = (
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_SHALLOW_FILE",
+    "GIT_TEMPLATE_DIR",
+    "GIT_WORK_TREE",
+)
+"""What would point git at another repository, as inside one of its hooks."""
+_QUIET = {"GIT_ASKPASS": "", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+
+
+class GitError(ValueError):
+    """What git said when it failed."""
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    """What git prints, run in the repository that `folder` itself is."""
+    with _started(folder, arguments) as process:
+        printed, said = process.communicate()
+    if process.returncode:
+        raise GitError(_reason(said))
+    return printed.decode(errors="replace").strip()
+
+
+def _git_aloud(folder: Path, stream: TextIO, *arguments: str) -> None:
+    """Run git and pass on, where someone looks, what it says of its progress."""
+    said = b""
+    with _started(folder, arguments, stdout=subprocess.DEVNULL) as process:
+        assert process.stderr is not None
+        try:
+            while chunk := os.read(process.stderr.fileno(), 4096):
+                said += chunk
+                if stream.isatty():
+                    stream.write(chunk.decode(errors="replace"))
+                    stream.flush()
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        raise GitError(_reason(said))
+
+
+def _started(
+    folder: Path, arguments: Sequence[str], stdout: int = subprocess.PIPE
+) -> "subprocess.Popen[bytes]":
+    settings = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
+    environment = {name: value for name, value in os.environ.items() if name not in _UNSET}
+    environment.setdefault("GIT_SSH_COMMAND", "ssh -o BatchMode=yes")
+    try:
+        return subprocess.Popen(
+            # A given --git-dir keeps git from taking a repository around the folder for its own.
+            ["git", "-C", str(folder), "--git-dir=.git", *settings, *arguments],
+            env=environment | _QUIET,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+        )
+    except FileNotFoundError:
+        raise ValueError(
+            "git is not installed, which fetches the corpora: install it with your system's "
+            "package manager (such as apt install git) or from https://git-scm.com/downloads"
+        ) from None
+
+
+def _reason(said: bytes) -> str:
+    """The last line, before the advice that git ends every failed connection with."""
+    text = said.decode(errors="replace").partition("fatal: Could not read from remote")[0]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"
+
 
 _FETCH = ("-c", "protocol.version=2", "fetch", "--progress", "--no-recurse-submodules")
 """Under protocol 0 a filtered fetch from a shallow repository never ends: git 2.39 asks for the
@@ -84,8 +178,8 @@ def _finished(target: Path, commit: str) -> bool:
         return False
     offline = ("-c", "protocol.allow=never")
     try:
-        head = run(target, "rev-parse", "HEAD")
-        changes = run(target, *offline, "status", "--porcelain", "-uall").splitlines()
+        head = _git(target, "rev-parse", "HEAD")
+        changes = _git(target, *offline, "status", "--porcelain", "-uall").splitlines()
     except GitError as error:
         raise ValueError(
             f"{target} is no longer a checkout ({error}): delete that folder"
@@ -130,8 +224,8 @@ def _check_out(
         shutil.rmtree(folder)
         _start(folder, repository, paths)
         try:
-            run_aloud(folder, stream, *_FETCH, *way)
-            run_aloud(folder, stream, "checkout", "--progress", "--detach", commit)
+            _git_aloud(folder, stream, *_FETCH, *way)
+            _git_aloud(folder, stream, "checkout", "--progress", "--detach", commit)
             break
         except GitError as error:
             if any(words in str(error) for words in _ABSENT):
@@ -144,17 +238,17 @@ def _check_out(
 def _start(folder: Path, repository: str, paths: Sequence[str]) -> None:
     """An empty repository that will check out `paths` and nothing else."""
     folder.mkdir()
-    run(folder, "init", "--quiet", "--template=")
-    run(folder, "remote", "add", "--", "origin", repository)
+    _git(folder, "init", "--quiet", "--template=")
+    _git(folder, "remote", "add", "--", "origin", repository)
     # The checkout may itself be the mirror that another fetch reads its files from.
-    run(folder, "config", "uploadpack.allowFilter", "true")
+    _git(folder, "config", "uploadpack.allowFilter", "true")
     patterns = ["/" + re.sub(r"([\\*?\[ ])", r"\\\1", path) for path in paths]
-    run(folder, "sparse-checkout", "set", "--no-cone", *patterns)
+    _git(folder, "sparse-checkout", "set", "--no-cone", *patterns)
 
 
 def _check_reachable(folder: Path, repository: str) -> None:
     try:
-        run(folder, "ls-remote", "origin", "HEAD")
+        _git(folder, "ls-remote", "origin", "HEAD")
     except GitError as error:
         if Path(repository).exists():
             raise ValueError(
@@ -172,7 +266,7 @@ def _unreachable(repository: str, error: GitError) -> str:
 
 
 def _verify(folder: Path, repository: str, commit: str, paths: Sequence[str]) -> None:
-    head = run(folder, "rev-parse", "HEAD")
+    head = _git(folder, "rev-parse", "HEAD")
     if head != commit:
         raise ValueError(f"{commit} in {repository} leads to {head}, expected a commit's own hash")
     for path in paths:

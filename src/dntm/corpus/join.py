@@ -2,15 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from dntm.corpus.build import LeftOut, Origin, Source, finish, new_dataset, write_splits
-from dntm.corpus.dataset import Dataset
+from dntm.corpus.dataset import SPLITS, Dataset
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.splits import SPLITS, by_folder
-from dntm.corpus.vocabulary import Vocabulary
+from dntm.corpus.prepare import by_folder
+from dntm.corpus.vocabulary import TextSettings, Vocabulary, load_vocabulary
 
 
 def join_datasets(
@@ -36,7 +36,7 @@ def join_datasets(
     if vocabulary_of is None:
         vocabulary = _count_vocabulary(datasets, vocabulary_size, entities)
     else:
-        vocabulary = Dataset.open(vocabulary_of).vocabulary
+        vocabulary = load_vocabulary(vocabulary_of, entities=entities)
         if vocabulary.entities < entities:
             raise ValueError(
                 f"the vocabulary of {vocabulary_of} has {vocabulary.entities} entities, "
@@ -54,10 +54,26 @@ def join_datasets(
     )
     hashes = {dataset.folder.name: dataset.information["content_hash"] for dataset in datasets}
     of = None if vocabulary_of is None else str(vocabulary_of)
-    settings = {"joined": hashes, "vocabulary_size": len(vocabulary), "vocabulary_of": of}
+    settings = {
+        "joined": hashes,
+        "vocabulary_size": len(vocabulary),
+        "vocabulary_of": of,
+        "rows": "lend" if any(dataset.lends for dataset in datasets) else "leave-out",
+        **asdict(TextSettings(lower_case=_lower_case(datasets))),
+    }
     with new_dataset(target, overwrite=overwrite) as folder:
         statistics = write_splits(folder, _documents(datasets), vocabulary)
         return finish(folder, vocabulary, statistics, settings, source)
+
+
+def _lower_case(datasets: Sequence[Dataset]) -> bool:
+    spelled = {dataset.vocabulary.lower_case for dataset in datasets}
+    if len(spelled) > 1:
+        given = ", ".join(d.folder.name for d in datasets if not d.vocabulary.lower_case)
+        raise ValueError(
+            f"only some of the datasets are in lower case, expected all or none: not {given}"
+        )
+    return spelled.pop()
 
 
 def _count_vocabulary(datasets: Sequence[Dataset], size: int, entities: int) -> Vocabulary:

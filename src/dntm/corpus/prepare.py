@@ -1,8 +1,10 @@
 """From a corpus by name, or any file or folder, to a dataset folder: `dntm data build`."""
 
 import hashlib
+import random
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dntm.corpus.build import (
+    Assign,
     BuildConfig,
     LeftOut,
     Origin,
@@ -20,14 +23,15 @@ from dntm.corpus.build import (
     write_splits,
 )
 from dntm.corpus.catalog import CORPORA, Corpus, belongs, files_of, locate
-from dntm.corpus.dataset import Dataset
+from dntm.corpus.dataset import SPLITS, Split
 from dntm.corpus.document import AnonymizedDocument, Document
 from dntm.corpus.reading import ANNOTATED, Format, files_and_format, read_documents
 from dntm.corpus.resolver import INSTALL, Resolver, StanzaResolver
-from dntm.corpus.splits import SPLITS, Assign, by_folder, by_fraction, by_ids, check_fractions
+from dntm.corpus.source import LONGEST_LINE, Block, InputError, numbered_lines
 from dntm.corpus.storyworld.story import StoryworldConfig, stories
-from dntm.corpus.text import Documents
-from dntm.corpus.vocabulary import SPECIALS, Vocabulary
+from dntm.corpus.text import VERSION, Documents
+from dntm.corpus.vocabulary import SPECIALS, Vocabulary, load_vocabulary
+from dntm.settings import settle
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +39,7 @@ class ReadConfig:
     """How a source is read and split."""
 
     format: Format | None = None
-    """The files' format; recognised where not given, except inline: text with [1], [2] as
-    mentions."""
+    """The files' format; recognised where not given. inline: text with [1], [2] as mentions."""
     documents: Documents = "file"
     """Plain text: one document a file, or one between empty lines (then each line is a
     paragraph)."""
@@ -58,10 +61,16 @@ class ReadConfig:
     """Seed of the fraction's shuffle, and of storyworld."""
     coref_model: Path | None = None
     """Weights of the coreference model for --entities resolver (extra: coref)."""
+    longest_line: int = LONGEST_LINE
+    """Bytes of a line at most, of a document of an annotated format 64 times as many: what is
+    larger is an error, and not read into memory."""
 
     def __post_init__(self) -> None:
+        settle(self)
         if self.limit is not None and self.limit < 1:
             raise ValueError(f"limit is {self.limit}, expected at least 1")
+        if self.longest_line < 1:
+            raise ValueError(f"longest_line is {self.longest_line}, expected at least 1")
         check_fractions(self.fractions)
 
     def as_plain(self) -> dict[str, Any]:
@@ -101,13 +110,16 @@ def prepare(
         format_,
         documents=reading.documents,
         skipped=skipped if reading.on_error == "skip" else None,
+        version=config.text_rules or VERSION,
+        places=False,
+        longest=reading.longest_line,
     )
     wanted = (d for d in read if not any(fnmatchcase(d.name, p) for p in reading.leave_out))
     documents = islice(_of_corpus(wanted, corpus, left_out, skipped), reading.limit)
     return build(
         Source(
             documents=progress(documents),
-            assign=_assign(reading, located.splits),
+            assign=_splitting(reading, located.splits),
             origin=Origin(
                 corpus=source,
                 given=given,
@@ -138,14 +150,9 @@ def _resolved(config: BuildConfig, corpus: Corpus, format_: Format) -> BuildConf
         raise ValueError(f"--named-entities needs the column of CoNLL-2012, found {format_}")
     if not annotated and config.entities == ("chains",):
         raise ValueError("plain text has no chains: pass --entities names, unknown or resolver")
-    settings: dict[str, Any] = {
-        "entities": ("chains",) if annotated else ("names", "unknown"),
-        "max_sentences": 0,
-        **corpus.settings,
-    }
-    for name, value in settings.items():
-        if getattr(config, name) is None:
-            config = replace(config, **{name: value})
+    entities = ("chains",) if annotated else ("names", "unknown")
+    settings = {"entities": entities, "max_sentences": 0, **corpus.settings}
+    config = config.resolved(**settings)
     if format_ == "inline":  # anonymised already: every [k] is an entity, mentioned once or not
         config = replace(config, keep_single=True, keep_single_in_part=True)
     return config
@@ -174,7 +181,7 @@ def _digest(files: list[Path], root: Path) -> str:
     return digest.hexdigest()
 
 
-def _assign(
+def _splitting(
     reading: ReadConfig, corpus_splits: Path | None
 ) -> Callable[[list[tuple[str, str]]], Assign]:
     """How the splits are found; a file of ids is read at once, the rest needs all documents."""
@@ -196,6 +203,8 @@ def _assign(
 
 def _resolver(config: BuildConfig, model: Path | None) -> Resolver | None:
     if "resolver" not in (config.entities or ()):
+        if model is not None:
+            raise ValueError("--coref-model is used with --entities resolver only")
         return None
     if model is None:
         raise ValueError(
@@ -222,7 +231,7 @@ def prepare_storyworld(
     size = len(SPECIALS) + config.entities + len(words)
     vocabulary = Vocabulary.from_counts(words, size=size, entities=config.entities)
     if vocabulary_of:
-        counted, vocabulary = vocabulary, Dataset.open(vocabulary_of).vocabulary
+        counted, vocabulary = vocabulary, load_vocabulary(vocabulary_of, entities=config.entities)
         if counted.entities > vocabulary.entities or set(counted.words) - set(vocabulary.words):
             raise ValueError(
                 f"the vocabulary of {vocabulary_of} has {vocabulary.entities} entities and lacks "
@@ -241,3 +250,110 @@ def prepare_storyworld(
         of = None if vocabulary_of is None else str(vocabulary_of)
         settings = {**asdict(config), "vocabulary_of": of}
         return finish(folder, vocabulary, statistics, settings, source)
+
+
+_HEADING = re.compile(r"##+\s+(\S+)$")
+_WORDS: dict[str, Split] = {
+    "train": "train",
+    "training": "train",
+    "dev": "dev",
+    "development": "dev",
+    "valid": "dev",
+    "validation": "dev",
+    "test": "test",
+}
+
+
+def by_folder(_name: str, source: str) -> Split | None:
+    """`data/development/...`, `train.english.v4_gold_conll`, `en_gum-corefud-test.conllu`."""
+    *folders, file = source.lower().split("/")
+    for folder in reversed(folders):
+        if found := _named(folder):
+            return found
+    return _named(re.sub(r"(\.[a-z0-9_]+)+$", "", file)) or _named(file.split(".")[0])
+
+
+def _named(text: str) -> Split | None:
+    words = re.split(r"[^a-z]+", text)
+    return _WORDS.get(words[0]) or _WORDS.get(words[-1])
+
+
+def by_ids(path: Path) -> Assign:
+    """From a folder of `train.ids`, `dev.ids`, `test.ids`, or one file that names the splits.
+
+    One file is either headings and list items (`## dev`, `* GUM_bio_byron`) or lines of an id and
+    its split, parted by white space.
+    """
+    splits = _ids_in_folder(path) if path.is_dir() else _ids_in_file(path)
+    if not splits:
+        raise InputError(str(path), None, "names no document, expected ids of train, dev and test")
+
+    def assign(name: str, _source: str) -> str | None:
+        return splits.get(name)
+
+    return assign
+
+
+def _ids_in_folder(path: Path) -> dict[str, str]:
+    splits: dict[str, str] = {}
+    for split in SPLITS:
+        for file in (path / f"{split}.ids", path / f"{split}.txt"):
+            if file.is_file():
+                for number, line in _lines(file):
+                    _put(splits, line, split, file, number)
+    return splits
+
+
+def _ids_in_file(path: Path) -> dict[str, str]:
+    splits: dict[str, str] = {}
+    lines = list(_lines(path))
+    headings = {number: match[1] for number, line in lines if (match := _HEADING.match(line))}
+    split = ""
+    for number, line in lines:
+        split = headings.get(number, split).lower()
+        if headings and split and (match := re.match(r"[*-]\s+(\S+)$", line)):
+            _put(splits, match[1], _WORDS.get(split, split), path, number)
+        elif not headings and not line.startswith("#"):
+            name, _, word = line.rpartition("\t" if "\t" in line else " ")
+            if not name or word.lower() not in _WORDS:
+                raise InputError(str(path), number, f"found {line!r}, expected an id and its split")
+            _put(splits, name.strip(), _WORDS[word.lower()], path, number)
+    return splits
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    lines = [line for _, line in numbered_lines(path)]
+    for number, line in Block(str(path), 1, lines).text_lines():
+        if line.strip():
+            yield number, line.strip()
+
+
+def _put(splits: dict[str, str], name: str, split: str, path: Path, line: int) -> None:
+    if splits.setdefault(name, split) != split:
+        raise InputError(
+            str(path), line, f"{name!r} is in {splits[name]} and in {split}, expected one split"
+        )
+
+
+def check_fractions(fractions: Sequence[float]) -> None:
+    """Raise ValueError where they are not three shares of one."""
+    shares = len(fractions) == 3 and all(0 <= share <= 1 for share in fractions)
+    if not shares or abs(sum(fractions) - 1) > 1e-6:
+        raise ValueError(f"fractions {tuple(fractions)}, expected three that add up to 1")
+
+
+def by_fraction(names: Iterable[str], fractions: Sequence[float], seed: int) -> Assign:
+    """Shuffle the documents with a seed and cut them by these shares of train, dev and test."""
+    check_fractions(fractions)
+    order = sorted(set(names))
+    random.Random(seed).shuffle(order)
+    test = round(fractions[2] * len(order))
+    dev = round(fractions[1] * len(order))
+    splits: dict[str, Split] = dict.fromkeys(order[test + dev :], "train")
+    splits |= dict.fromkeys(order[:test], "test")
+    splits |= dict.fromkeys(order[test : test + dev], "dev")
+
+    def assign(name: str, _source: str) -> str | None:
+        return splits.get(name)
+
+    return assign

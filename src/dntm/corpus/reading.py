@@ -1,16 +1,37 @@
-"""Reading a corpus: which files of a source belong to it, in which format, document by document."""
+"""Reading a corpus: which files of a source belong to it, in which format, document by document.
 
+JSON lines, one document a line, as coreference systems exchange them.
+
+Two ways of writing chains are known:
+
+    "clusters":          [[[3, 4], ...], ...]         offsets over the whole document, ends included
+    "mention_clusters":  [[[0, 3, 5], ...], ...]      sentence, start, end excluded (PreCo)
+
+beside "sentences": [["Mary", ...], ...] and a name under "doc_key", "doc_id" or "id". Sentences
+without words are left out: PreCo parts paragraphs with a sentence of one space.
+"""
+
+import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate, compress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from dntm.corpus import conll2012, conllu, jsonlines, text
-from dntm.corpus.document import Document, check
-from dntm.corpus.source import Block, InputError, files_below, numbered_lines
+from dntm.corpus import conll, text
+from dntm.corpus.document import Document, Mention, are_sentences, check
+from dntm.corpus.source import (
+    LONGEST_LINE,
+    Block,
+    EmptyInputError,
+    InputError,
+    files_below,
+    numbered_lines,
+)
 
 Format = Literal["conll2012", "conllu", "json", "text", "inline"]
 ANNOTATED: tuple[Format, ...] = ("conll2012", "conllu", "json")
@@ -34,16 +55,25 @@ def files_and_format(
     """
     files = files_below(source)
     if source.is_file():
-        return files, given or recognise(source)
+        return files, given or _inline(recognise(source), files)
     by_format: dict[Format, list[Path]] = {}
     for path in files:
         if known := _format_of_name(path):
             by_format.setdefault(known, []).append(path)
-    chosen = given or _only_format(source, by_format, option)
+    chosen = given
+    if chosen is None:
+        chosen = _only_format(source, by_format, option)
+        chosen = _inline(chosen, by_format[chosen])
     named: Format = "text" if chosen == "inline" else chosen
     found = by_format.get(named, files)
     gold = [path for path in found if "gold_conll" in path.name]
     return gold or found, chosen
+
+
+def _inline(recognised: Format, files: list[Path]) -> Format:
+    """Plain text is inline where all of its files clearly are."""
+    inline = recognised == "text" and all(map(is_inline, files))
+    return "inline" if inline else recognised
 
 
 def _only_format(source: Path, by_format: dict[Format, list[Path]], option: str) -> Format:
@@ -77,6 +107,32 @@ def recognise(path: Path) -> Format:
     return "text"
 
 
+_INLINE = re.compile(rb"\[\d{1,4}\][.,;:!?]?")
+
+
+def is_inline(path: Path) -> bool:
+    """Whether a plain text clearly has inline markup, such as `[1] saw [2]. Then [1] left`.
+
+    Citations look alike. So at least every thirtieth word of its beginning is one, some number
+    comes back, and some line begins with one.
+    """
+    words: list[bytes] = []
+    begins = False
+    with suppress(InputError):
+        for _, line in numbered_lines(path):
+            found = line.split()
+            begins |= bool(found) and _INLINE.fullmatch(found[0]) is not None
+            words += found
+            if len(words) > _SAMPLE:
+                break
+    marks = [word.rstrip(b".,;:!?") for word in words if _INLINE.fullmatch(word)]
+    return begins and len(marks) * 30 >= len(words) and len(set(marks)) < len(marks)
+
+
+_SAMPLE = 5_000
+"""Words by which a text is known."""
+
+
 def has_chains(path: Path, format: Format) -> bool:  # noqa: A002
     """Whether a file annotates chains, be it that some of its documents have none.
 
@@ -101,19 +157,23 @@ def read_documents(
     skipped: list[str] | None = None,
     *,
     called: str | None = None,
+    version: text.Version = text.VERSION,
+    places: bool = True,
+    longest: int = LONGEST_LINE,
 ) -> Iterator[Document]:
     """Every document of the files, one at a time.
 
     A malformed one raises InputError, or, where `skipped` is given, is left out and noted there.
-    Errors name the file, or what it is `called`.
+    Errors name the file, or what it is `called`. Plain text is cut by a `version` of the rules;
+    without `places` nobody asks where its words stand. No line has more bytes than `longest`.
     """
-    blocks, parse = _reader(format, documents)
+    blocks, parse = _reader(format, documents, version, places=places)
     for path in files:
         relative = path.relative_to(source).as_posix() if path != source else path.name
         label = re.sub(r"\.(txt|text|conllu|jsonl|json)?(\.gz)?$", "", relative)
         found = False
         try:
-            for block in blocks(path):
+            for block in blocks(path, longest=longest):
                 found = True
                 try:
                     document = parse(replace(block, label=label, path=called or block.path))
@@ -123,7 +183,9 @@ def read_documents(
                 else:
                     yield replace(document, source=relative)
             if not found:
-                raise InputError(called or str(path), None, "an empty file, expected documents")
+                raise EmptyInputError(
+                    called or str(path), None, "an empty file, expected documents"
+                )
         except InputError as error:
             _note(error, skipped)
 
@@ -131,16 +193,25 @@ def read_documents(
 def _reader(
     format: Format,  # noqa: A002
     documents: text.Documents,
-) -> tuple[Callable[[Path], Iterator[Block]], Callable[[Block], Document]]:
+    version: text.Version,
+    *,
+    places: bool,
+) -> tuple[Callable[..., Iterator[Block]], Callable[[Block], Document]]:
     if format == "conll2012":
-        return conll2012.blocks, conll2012.parse
+        return conll.blocks_2012, conll.parse_2012
     if format == "conllu":
-        return conllu.blocks, conllu.parse
+        return conll.blocks_u, conll.parse_u
     if format == "json":
-        return jsonlines.blocks, jsonlines.parse
+        return json_blocks, parse_json
     return (
         partial(text.blocks, documents=documents),
-        partial(text.parse, documents=documents, inline=format == "inline"),
+        partial(
+            text.parse,
+            documents=documents,
+            inline=format == "inline",
+            version=version,
+            places=places,
+        ),
     )
 
 
@@ -155,3 +226,79 @@ def _note(error: InputError, skipped: list[str] | None) -> None:
     if skipped is None:
         raise error
     skipped.append(str(error))
+
+
+_NAMES = ("doc_key", "doc_id", "id", "name")
+
+
+def json_blocks(path: Path, longest: int = LONGEST_LINE) -> Iterator[Block]:
+    """One block a line that is not empty."""
+    for number, line in numbered_lines(path, longest):
+        if line.strip():
+            yield Block(str(path), number, [line])
+
+
+def parse_json(block: Block) -> Document:
+    """Read one document."""
+    number, line = next(block.text_lines())
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise block.error(number, f"not JSON ({error}), expected an object") from None
+    try:
+        return _json_document(fields, fallback=f"{block.label or Path(block.path).name}:{number}")
+    except ValueError as error:
+        raise block.error(number, str(error)) from None
+
+
+def _json_document(fields: Any, fallback: str) -> Document:
+    if not isinstance(fields, dict) or not are_sentences(fields.get("sentences"), (str,)):
+        raise ValueError('expected an object with "sentences", a list of lists of words')
+    sentences: list[list[str]] = fields["sentences"]
+    if "mention_clusters" in fields:
+        chains = _json_chains(fields["mention_clusters"], "mention_clusters", 3)
+        mentions = [[Mention(*span) for span in chain] for chain in chains]
+    elif "clusters" in fields:
+        chains = _json_chains(fields["clusters"], "clusters", 2)
+        starts = list(accumulate((len(sentence) for sentence in sentences), initial=0))
+        mentions = [[_in_sentence(span, starts) for span in chain] for chain in chains]
+    else:
+        raise ValueError('no chains, expected "clusters" or "mention_clusters"')
+    name = str(next((fields[key] for key in _NAMES if fields.get(key) is not None), fallback))
+    check(Document(name=name, sentences=sentences, chains=mentions))
+    kept, chains_kept = _without_empty_sentences(sentences, mentions)
+    return Document(name=name, sentences=kept, chains=chains_kept)
+
+
+def _json_chains(value: Any, key: str, width: int) -> list[list[list[int]]]:
+    if not isinstance(value, list) or not all(isinstance(chain, list) for chain in value):
+        raise ValueError(f'"{key}" must be a list of lists of mentions')
+    for span in (span for chain in value for span in chain):
+        if not (
+            isinstance(span, list)
+            and len(span) == width
+            and all(type(number) is int for number in span)
+        ):
+            raise ValueError(f"mention {span!r} in {key!r}, expected {width} whole numbers")
+    return value
+
+
+def _in_sentence(span: list[int], starts: list[int]) -> Mention:
+    first, last = span
+    if not 0 <= first <= last < starts[-1]:
+        raise ValueError(f"mention {span!r}, expected offsets from 0 to {starts[-1] - 1}")
+    sentence = bisect_right(starts, first) - 1
+    return Mention(sentence, first - starts[sentence], last + 1 - starts[sentence])
+
+
+def _without_empty_sentences(
+    sentences: list[list[str]], chains: list[list[Mention]]
+) -> tuple[list[list[str]], list[list[Mention]]]:
+    has_words = [any(word.strip() for word in sentence) for sentence in sentences]
+    renumbered = list(accumulate(has_words, initial=0))
+    moved = [
+        sorted(mention._replace(sentence=renumbered[mention.sentence]) for mention in chain)
+        for chain in chains
+        if chain
+    ]
+    return list(compress(sentences, has_words)), moved

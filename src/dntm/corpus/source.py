@@ -21,6 +21,16 @@ class InputError(ValueError):
         super().__init__(f"{path}, line {line}: {problem}" if line else f"{path}: {problem}")
 
 
+class EmptyInputError(InputError):
+    """A file or a document without a word."""
+
+
+LONGEST_LINE = 16 << 20
+"""Bytes of a line at most, unless told otherwise."""
+LINES = 64
+"""A document of an annotated format may have so many times the bytes of the longest line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """The raw lines of one document and where they stand."""
@@ -55,12 +65,22 @@ class Block:
         return InputError(self.path, line, problem)
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The raw lines of a plain or gzip file, from 1, the byte order mark taken off."""
+def numbered_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, bytes]]:
+    """The raw lines of a plain or gzip file, from 1, the byte order mark taken off.
+
+    One of more than `longest` bytes is an error before it is read.
+    """
     number = 0
     try:
         with path.open("rb") as plain, _unpacked(plain) as handle:
-            for number, line in enumerate(handle, 1):
+            while line := handle.readline(longest + 1):
+                number += 1
+                if len(line) > longest:
+                    raise InputError(
+                        str(path),
+                        number,
+                        f"a line of more than {longest:,} bytes: pass --longest-line to allow it",
+                    )
                 yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(
@@ -68,6 +88,16 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         ) from None
     except OSError as error:
         raise InputError(str(path), None, f"cannot be read: {error.strerror or error}") from None
+
+
+def check_size(path: Path, first_line: int, size: int, longest: int) -> None:
+    """Raise InputError where a document has more bytes than one may have."""
+    if size > LINES * longest:
+        raise InputError(
+            str(path),
+            first_line,
+            f"a document of more than {LINES * longest:,} bytes: pass --longest-line to allow it",
+        )
 
 
 def _unpacked(handle: io.BufferedReader) -> io.BufferedIOBase:

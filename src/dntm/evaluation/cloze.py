@@ -15,17 +15,23 @@ Departure: log-likelihoods closer than TIE are ties, since rounding must not dec
 The likelihood of a sentence is that of the entity itself times that of the words after it, and the
 two tell different things: who is talked about at all, and what is said of whom. So beside the whole
 sentence a second rank goes by the words after the gap alone.
+
+A summary stands beside what a guess among n candidates would give:
+
+chance of the mean quantile  1 / 2
+chance of the accuracy       mean of 1 / n
+chance of the reciprocal     mean of (1 + 1/2 + ... + 1/n) / n
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.evaluation.columns import Floats, Integers, read_columns, write_columns
+from dntm.evaluation.records import Floats, Integers, read_columns, write_columns
 
 TIE = 1e-4
 """Log-likelihoods (nats) closer than this are equal: rounding must not decide."""
@@ -149,6 +155,11 @@ def _rank(text: ClozeText, scores: Filled) -> Iterator[tuple[float, ...]]:
                 f"document {text.document.name!r}: {len(column)} log-likelihoods, "
                 f"expected {sum(sizes)}, one for each candidate of each gap"
             )
+        if not np.isfinite(column).all():
+            raise ValueError(
+                f"document {text.document.name!r}: the model gives no finite likelihood for some "
+                "candidate, so there is nothing to rank: its training diverged"
+            )
     ends = np.cumsum(sizes)[:-1]
     whole, rest = np.split(scores.gap + scores.rest, ends), np.split(scores.rest, ends)
     for gap, by_sentence, by_rest in zip(text.gaps, whole, rest, strict=False):
@@ -163,3 +174,43 @@ def _rank(text: ClozeText, scores: Filled) -> Iterator[tuple[float, ...]]:
             *(rank, (size - rank) / (size - 1), rank == 1, by_sentence[true] - others.max()),
             *(rest_rank, (size - rest_rank) / (size - 1)),
         )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClozeSummary:
+    """Means over gaps; nan where there are none."""
+
+    gaps: int
+    mean_quantile: float
+    """Eq. 11, by the likelihood of the sentence (Table 4)."""
+    accuracy: float
+    reciprocal_rank: float
+    rest_mean_quantile: float
+    """Eq. 11, by the likelihood of the words after the gap alone."""
+    chance_mean_quantile: float
+    chance_accuracy: float
+    chance_reciprocal_rank: float
+
+    def as_plain(self) -> dict[str, Any]:
+        """The summary as JSON holds it."""
+        return asdict(self)
+
+
+def summarize_cloze(records: ClozeRecords) -> ClozeSummary:
+    """Mean quantile, accuracy and mean reciprocal rank, and the chance of each."""
+    n = records.candidates
+    harmonic = np.cumsum(1 / np.arange(1, n.max(initial=1) + 1))
+
+    def mean(values: np.ndarray) -> float:
+        return float(values.mean()) if len(values) else float("nan")
+
+    return ClozeSummary(
+        gaps=len(records),
+        mean_quantile=mean(records.quantile),
+        accuracy=mean(records.correct),
+        reciprocal_rank=mean(1 / records.rank),
+        rest_mean_quantile=mean(records.rest_quantile),
+        chance_mean_quantile=mean(np.full(len(records), 0.5)),
+        chance_accuracy=mean(1 / n),
+        chance_reciprocal_rank=mean(harmonic[n - 1] / n),
+    )

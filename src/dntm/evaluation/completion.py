@@ -13,12 +13,12 @@ from itertools import islice
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dntm.corpus.vocabulary import SPECIALS, UNK
+from dntm.corpus.vocabulary import SPECIALS
 
-Sentence = Int[np.ndarray, " time"]
+Sentence = Int[np.ndarray, " _"]
 Contexts = Callable[[Sequence[Sentence]], Float[Tensor, "words dim"]]
 """For sentences the context vector of every word's gap, in reading order."""
 
@@ -49,18 +49,26 @@ class Recovery:
 def recover(
     sentences: Iterable[Sentence],
     contexts: Contexts,
-    x: Float[Tensor, "rows dim"],
-    bias: Float[Tensor, " rows"],
+    x: Float[Tensor, "vocabulary dim"],
+    bias: Float[Tensor, " vocabulary"],
+    answers: Bool[np.ndarray, " vocabulary"] | None = None,
 ) -> Recovery:
-    """Rank all words by contexts . x + bias for every gap."""
+    """Rank all words by contexts . x + bias for every gap; with `answers` only those, for them."""
     ranks = []
     remaining = iter(sentences)
     bias = bias.to(x.device, copy=True)
     bias[: len(SPECIALS)] = -torch.inf
+    if answers is not None:
+        bias[torch.from_numpy(~answers).to(x.device)] = -torch.inf
     while batch := list(islice(remaining, SENTENCES)):
         words = torch.from_numpy(np.concatenate(batch)).to(x.device)
-        known = (words != UNK).nonzero().squeeze(1)
+        known = (bias.index_select(0, words) != -torch.inf).nonzero().squeeze(1)
         scores = torch.addmm(bias, contexts(batch).index_select(0, known), x.t())
+        if not bool((scores.isfinite() | (bias == -torch.inf)).all()):
+            raise ValueError(
+                "the encoder gives no finite number for some word, so there is nothing to rank: "
+                "its training diverged"
+            )
         ranks.append(_ranks(scores, words.index_select(0, known)))
     return Recovery.of(np.concatenate([np.zeros(0, dtype=np.int64), *ranks]))
 
@@ -73,7 +81,9 @@ def _ranks(scores: Tensor, words: Tensor) -> Int[np.ndarray, " words"]:
 
 @torch.no_grad()
 def fitting(
-    context: Float[Tensor, " dim"], x: Float[Tensor, "rows dim"], bias: Float[Tensor, " rows"]
+    context: Float[Tensor, " dim"],
+    x: Float[Tensor, "vocabulary dim"],
+    bias: Float[Tensor, " vocabulary"],
 ) -> list[tuple[int, float]]:
     """All rows with their scores, the best fit first."""
     scores = torch.addmv(bias, x, context)

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dntm.evaluation.columns import Floats, Integers
-from dntm.evaluation.records import Records
+from dntm.evaluation.records import Floats, Integers, Records
 from dntm.evaluation.uncertainty import mean_and_error
 
 POSITION_EDGES = (1, 51, 101, 151, 201, 301, 401, 501, 601, 801, 1001)

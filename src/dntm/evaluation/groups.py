@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dntm.evaluation.records import Records
+from dntm.evaluation.records import Integers, Records
 
 
 class Title(NamedTuple):
@@ -51,15 +51,24 @@ class GroupScore:
         return float(np.exp(self.nats / self.tokens)) if self.tokens else float("nan")
 
 
-def token_groups(records: Records) -> Mapping[str, NDArray[np.bool_]]:
-    """Which records belong to each group."""
+def groups_of(occurrence: Integers, follows: Integers) -> dict[str, NDArray[np.bool_]]:
+    """Which tokens belong to each group; an entity after an entity is in two.
+
+    `occurrence` counts an entity's mentions, this one included, and is 0 for other tokens;
+    `follows` is the entity right before the token, else 0.
+    """
     return {
-        "all": np.ones(len(records), dtype=np.bool_),
-        "reappearing": records.occurrence > 1,
-        "following": records.follows > 0,
-        "non_entities": records.entity == 0,
-        "first_mentions": records.occurrence == 1,
+        "all": np.ones(len(occurrence), dtype=np.bool_),
+        "reappearing": occurrence > 1,
+        "following": follows > 0,
+        "non_entities": occurrence == 0,
+        "first_mentions": occurrence == 1,
     }
+
+
+def token_groups(records: Records) -> dict[str, NDArray[np.bool_]]:
+    """Which records belong to each group."""
+    return groups_of(records.occurrence, records.follows)
 
 
 def score_groups(records: Records) -> dict[str, GroupScore]:

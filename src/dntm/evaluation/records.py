@@ -4,15 +4,24 @@ Any language model is known here through its log-probabilities alone, one for ev
 <bos>, <eos> included, in reading order. What else a record says follows from the text.
 """
 
-from collections.abc import Iterable, Iterator
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
-from dntm.evaluation.columns import Floats, Integers, read_columns, write_columns
+from dntm.corpus.source import InputError
+from dntm.files import write_text
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Column = list[str] | Integers | Floats
 
 
 class Scorer(Protocol):
@@ -63,6 +72,11 @@ class Records:
                     f"document {document.name!r}: {len(scored)} log-probabilities, "
                     f"expected {len(described)}, one for each token and end of sentence"
                 )
+            if not np.isfinite(scored).all():
+                raise ValueError(
+                    f"document {document.name!r}: the model gives no finite log-probability for "
+                    "some token, so there is nothing to score: its training diverged"
+                )
             names.extend([document.name] * len(described))
             tokens.extend(token for token, _ in described)
             columns.extend(numbers for _, numbers in described)
@@ -112,3 +126,68 @@ def _describe(document: AnonymizedDocument) -> Iterator[tuple[str, tuple[int, ..
             else:
                 yield token, (s, p, 0, 0, follows, follows_occurrence, antecedents)
                 follows = 0
+
+
+class IdealReader:
+    """A scorer for texts whose distribution is known exactly (storyworld): they carry it."""
+
+    def score_all(self, documents: Iterable[AnonymizedDocument]) -> Iterator[Floats]:
+        """The ideal log-probability of every predicted token."""
+        for document in documents:
+            if document.ideal is None:
+                raise ValueError(f"document {document.name!r} has no ideal reader: not storyworld")
+            yield np.array([value for sentence in document.ideal for value in sentence])
+
+
+def ideal_records(dataset: Dataset, split: str) -> Records | None:
+    """What the ideal reader says of a split; None where the dataset knows no such reader."""
+    first = next(dataset.documents(split), None)
+    if first is None or first.ideal is None:
+        return None
+    scored = IdealReader().score_all(dataset.documents(split))
+    return Records.of(dataset.documents(split), scored)
+
+
+def write_columns(path: Path, columns: Mapping[str, Column]) -> None:
+    """Write a CSV file with a header line; numbers read back as they were."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(_plain(column) for column in columns.values()), strict=True))
+    write_text(path, text.getvalue())
+
+
+def read_columns(path: Path, kinds: Mapping[str, type]) -> dict[str, Any]:
+    """Read what `write_columns` wrote; `kinds` gives each column's name and str, int or float."""
+    with path.open(encoding="utf-8", newline="") as handle:
+        reader = csv.reader(handle)
+        try:
+            rows = [(reader.line_num, row) for row in reader]
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InputError(str(path), reader.line_num, f"not a CSV file: {error}") from None
+    if not rows or rows[0][1] != list(kinds):
+        raise InputError(str(path), 1, f"expected the columns {', '.join(kinds)}")
+    for line, row in rows[1:]:
+        if len(row) != len(kinds):
+            raise InputError(str(path), line, f"{len(row)} values, expected {len(kinds)}")
+    return {
+        name: _column(path, kind, [(line, row[i]) for line, row in rows[1:]])
+        for i, (name, kind) in enumerate(kinds.items())
+    }
+
+
+def _plain(column: Column) -> Iterable[object]:
+    return column if isinstance(column, list) else column.tolist()
+
+
+def _column(path: Path, kind: type, cells: list[tuple[int, str]]) -> Column:
+    values = []
+    for line, cell in cells:
+        try:
+            values.append(kind(cell))
+        except ValueError:
+            wanted = "a whole number" if kind is int else "a number"
+            raise InputError(str(path), line, f"found {cell!r}, expected {wanted}") from None
+    if kind is str:
+        return values
+    return np.array(values, np.int64) if kind is int else np.array(values, np.float64)

@@ -7,20 +7,22 @@ middle `level` of the differences. What belongs together is drawn together: of a
 cut into parts not parts are drawn but the documents they come from (`whole_documents`).
 
 All that is needed are each document's sums of nats (or quantiles) and counts. A statistic is the
-mean over seeds of exp(nats / tokens), or of sum / count.
+mean over seeds of exp(nats / tokens), or of sum / count. `document_rows` gives the sums as a table,
+for tests of significance that are not made here.
 """
 
+import csv
+import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dntm.evaluation.cloze import ClozeRecords
-from dntm.evaluation.columns import Floats, Integers
 from dntm.evaluation.groups import GROUPS, token_groups
-from dntm.evaluation.records import Records
+from dntm.evaluation.records import Floats, Integers, Records
 
 RESAMPLES = 10_000
 
@@ -86,13 +88,14 @@ def cloze_sums(runs: Sequence[ClozeRecords], column: str = "quantile") -> Docume
 def document_names(dataset: Mapping[str, Any]) -> Callable[[str], str]:
     """What the document is called that a part belongs to, of a dataset with this dataset.json.
 
-    Parts are NAME/1, NAME/2 where long documents were cut, and NAME:0, NAME:1 in CoNLL-2012. In
-    such a dataset two documents that merely look like parts of one are taken together, too; that
-    makes intervals wider, never too narrow.
+    Parts are NAME/1, NAME/2 where long documents were cut, and NAME:0, NAME:1 in CoNLL-2012; a
+    joined dataset may have either. In such a dataset two documents that merely look like parts of
+    one are taken together, too; that makes intervals wider, never too narrow.
     """
     settings = dataset["settings"]
-    cut = settings.get("max_sentences") or "joined" in settings
-    in_parts = settings.get("reading", {}).get("format") == "conll2012"
+    joined = "joined" in settings
+    cut = joined or settings.get("max_sentences")
+    in_parts = joined or settings.get("reading", {}).get("format") == "conll2012"
     part = re.compile((r"(?::\d+)?" if in_parts else "") + (r"(?:/\d+)?" if cut else "") + "$")
     return lambda name: part.sub("", name, count=1)
 
@@ -167,3 +170,34 @@ def _statistic(sums: DocumentSums, drawn: Floats) -> Floats:
     means = (drawn @ sums.sums.T) / (drawn @ sums.counts.astype(np.float64))[:, None]
     statistic: Floats = (np.exp(means) if sums.perplexity else means).mean(1)
     return statistic
+
+
+def sum_columns(groups: Iterable[str]) -> list[str]:
+    """The names of the columns that some token groups fill."""
+    return [f"{group}_{what}" for group in groups for what in ("tokens", "nats")]
+
+
+def document_rows(columns: Sequence[DocumentSums]) -> list[list[object]]:
+    """A row for each document of the first: its name, then count and sum (first seed) in each."""
+    found = [
+        {
+            document: (int(count), f"{total:.6f}")
+            for document, count, total in zip(
+                sums.documents, sums.counts, sums.sums[0], strict=True
+            )
+        }
+        for sums in columns
+    ]
+    return [
+        [document, *(value for column in found for value in column.get(document, (0, "0")))]
+        for document in columns[0].documents
+    ]
+
+
+def as_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """The whole table."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return buffer.getvalue()

@@ -1,9 +1,80 @@
-"""The paper's own numbers (Tables 1-4), to be printed beside ours.
+"""The paper's models and its own numbers, as data (Section 5, Tables 1-4).
 
-Table 2 is the rows A, B-gru-relu, C-gru-relu and D-gru-relu of Table 3.
+A           LSTM language model (baseline)
+B-MERGING   with only dynamic input
+C-MERGING   with only dynamic output
+D-MERGING   with dynamic input and output
+
+`MODELS` names every model that a study can have and a report can show, each beside the paper's
+number where the paper has one: whoever adds a model adds it there. Table 2 is the rows A,
+B-gru-relu, C-gru-relu and D-gru-relu of Table 3.
 """
 
 from dataclasses import dataclass
+
+from dntm.model.config import LETTERS, Merging, Variant
+
+BASELINE = "A"
+"""What every other model is compared with, and the last row of Table 3."""
+VARIANTS = LETTERS
+_TITLES = {
+    "A": "Baseline (A)",
+    "B": "Only dynamic input (B)",
+    "C": "Only dynamic output (C)",
+    "D": "Dynamic input and output (D)",
+}
+MERGING_TITLES: dict[Merging, str] = {
+    "gru-relu": "GRU-ReLU",
+    "gru": "GRU",
+    "max": "Max pooling",
+    "latest": "Only latest",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyModel:
+    """A model of a study: a row of the tables."""
+
+    name: str
+    """What its runs are called: A, D-gru-relu."""
+    kind: str
+    """What it is at heart, the paper's letter: models of one kind are a block of the tables, and
+    are equally fast."""
+    title: str
+    """As the tables call its kind."""
+    detail: str = ""
+    """What tells it from the others of its kind: the merging function."""
+    variant: Variant | None = None
+    """Of ours; None: another language model, whose records come from elsewhere."""
+    merging: Merging = "gru-relu"
+    leads: bool = True
+    """Whether it stands for its kind in Table 2."""
+    drawn: bool = True
+    """Whether it is drawn in Figures 4 to 6."""
+
+
+def _paper_model(letter: str, merging: Merging = "gru-relu") -> StudyModel:
+    is_baseline = letter == BASELINE
+    return StudyModel(
+        name=letter if is_baseline else f"{letter}-{merging}",
+        kind=letter,
+        title=_TITLES[letter],
+        detail="" if is_baseline else MERGING_TITLES[merging],
+        variant=VARIANTS[letter],
+        merging=merging,
+        leads=merging == "gru-relu",
+        drawn=letter in "AD" and merging == "gru-relu",
+    )
+
+
+MODELS: dict[str, StudyModel] = {
+    model.name: model
+    for model in (
+        _paper_model("A"),
+        *(_paper_model(letter, merging) for letter in "BCD" for merging in MERGING_TITLES),
+    )
+}
+"""By name, in the order of the tables: the paper's thirteen."""
 
 PAPER_TABLE_1 = {
     "train": (2725, 25.7, 15.6, 9.3, 3.2),

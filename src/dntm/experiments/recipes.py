@@ -1,7 +1,8 @@
 """Recipes: how large a model is and how it is trained, as data (Section 5.1).
 
 `paper` is the recipe of Section 5.1. `modern` is what helps on small corpora today; `docs/log.md`
-tells what was tried for it and what each step gave. `quick` is small enough for a first look.
+tells what was tried for it and what each step gave. `naming` learns to name hidden words; it goes
+with a pretraining of the same name. `quick` is small enough for a first look.
 
 Departure: all recipes but `paper`.
 """
@@ -32,6 +33,35 @@ RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
             schedule="cosine",
             warmup=0.05,
             average=0.998,
+        ),
+    ),
+    "naming": (
+        ModelConfig(
+            merging="attention",
+            embedding_dim=100,
+            hidden_dim=256,
+            encoder_dim=256,
+            context_dim=256,
+            salience=True,
+            naming=True,
+            dropout_embedding=0.1,
+            dropout_hidden=0.3,
+            dropout_context=0.1,
+        ),
+        Recipe(
+            learning_rate=2e-3,
+            embedding_rate=0.1,
+            batch=8,
+            epochs=2,
+            validations=1,
+            weight_decay=0.01,
+            schedule="cosine",
+            warmup=0.02,
+            average=0.998,
+            output_sample=8000,
+            hide=0.4,
+            reveal=0.5,
+            freeze_encoder=False,
         ),
     ),
     "quick": (
@@ -67,5 +97,19 @@ PRETRAINING: dict[str, tuple[EncoderConfig, PretrainRecipe, StoreConfig]] = {
         ),
         StoreConfig(min_count=20, vocabulary_size=30_000),
     ),
+    "naming": (
+        EncoderConfig(embedding_dim=100, encoder_dim=256, context_dim=256),
+        PretrainRecipe(
+            objective="naming",
+            learning_rate=2e-3,
+            embedding_rate=0.1,
+            iterations=12_000,
+            schedule="cosine",
+            warmup=0.02,
+            average=0.999,
+        ),
+        StoreConfig(min_count=10, vocabulary_size=31_000, longest=40, lower=True, held_out=0.01),
+    ),
 }
-"""Pretraining: the paper's, and what suits some ten million words."""
+"""Pretraining: the paper's, what suits some ten million words, and what names hidden words, in the
+lower case of common word vectors."""

@@ -1,4 +1,4 @@
-"""StudyConfig: everything that a study depends on, and where its files stand. No torch in here.
+"""Studies: everything that one depends on, the presets, and where its files stand. No torch here.
 
 STUDY/study.yaml           these settings
 STUDY/dataset/             the dataset
@@ -13,15 +13,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from dntm.corpus.build import BuildConfig
+from dntm.corpus.build import PAPERS_BUILD, BuildConfig
 from dntm.corpus.prepare import ReadConfig
 from dntm.corpus.token_store import StoreConfig
-from dntm.experiments.models import MODELS, PaperModel
-from dntm.experiments.recipes import PRETRAINING
+from dntm.experiments.paper import MODELS, PAPER_TABLE_3, StudyModel
+from dntm.experiments.recipes import PRETRAINING, RECIPES
 from dntm.model.config import ModelConfig
-from dntm.training.config import merged
+from dntm.settings import merged, read_yaml, settle, to_yaml
 from dntm.training.pretraining_config import PretrainRecipe
 from dntm.training.recipe import Recipe
 
@@ -47,20 +45,21 @@ class StudyConfig:
     """How the context encoder is pretrained; its sizes are the model's."""
     store: StoreConfig = field(default_factory=StoreConfig)
     """Which sentences of that text are read and which words are known."""
-    models: tuple[str, ...] = tuple(MODELS)
+    models: tuple[str, ...] = tuple(PAPER_TABLE_3)
     seeds: tuple[int, ...] = (1, 2, 3)
     reading: ReadConfig = field(default_factory=ReadConfig)
-    build: BuildConfig = field(default_factory=BuildConfig)
+    build: BuildConfig = PAPERS_BUILD
     model: ModelConfig = field(default_factory=ModelConfig)
     """The sizes; variant, merging function and vocabulary are the cell's and the dataset's."""
     training: Recipe = field(default_factory=Recipe)
 
     def __post_init__(self) -> None:
+        settle(self)
         for name in self.models:
             if name not in MODELS:
                 raise ValueError(f"model {name!r}, expected one of {', '.join(MODELS)}")
         for seed in self.seeds:
-            if not isinstance(seed, int) or seed < 0:
+            if seed < 0:
                 raise ValueError(f"seed {seed!r}, expected a whole number")
         for what, values in (("model", self.models), ("seed", self.seeds)):
             if not values or len(set(values)) < len(values):
@@ -75,21 +74,17 @@ class StudyConfig:
 
     def to_yaml(self) -> str:
         """All settings, as the study folder keeps them."""
-        return yaml.safe_dump(_plain(dataclasses.asdict(self)), sort_keys=False)
+        return to_yaml(self)
 
     @classmethod
     def from_yaml(cls, path: Path) -> "StudyConfig":
         """Read what `to_yaml` wrote."""
         try:
-            values = yaml.safe_load(path.read_text(encoding="utf-8"))
+            values = read_yaml(path)
         except FileNotFoundError:
             raise ValueError(
                 f"{path.parent} is no study: it has no study.yaml (dntm reproduce)"
             ) from None
-        except yaml.YAMLError as error:
-            raise ValueError(f"{path} is not YAML: {error}") from None
-        if not isinstance(values, dict):
-            raise ValueError(f"{path}: expected settings such as 'seeds: [1, 2, 3]'")
         base = cls()
         if "pretraining" not in values and values.get("preset") != "paper":
             # Before pretraining had settings of its own, the preset's name chose them.
@@ -104,14 +99,51 @@ def up_to_date(values: dict[str, Any]) -> dict[str, Any]:
         return values
     kept = {name: value for name, value in values.items() if name != "pretraining_iterations"}
     length = {"iterations": values["pretraining_iterations"]}
-    return kept | {"pretraining": length | kept.get("pretraining", {})}
+    given = kept.get("pretraining", {})
+    return kept | {"pretraining": length | given if isinstance(given, dict) else given}
+
+
+_MODERN, _MODERN_TRAINING = RECIPES["modern"]
+_QUICK, _QUICK_TRAINING = RECIPES["quick"]
+_, _PRETRAINING, _STORE = PRETRAINING["small"]
+
+PRESETS: dict[str, StudyConfig] = {
+    "paper": StudyConfig(preset="paper"),
+    "small": StudyConfig(
+        preset="small",
+        pretraining=dataclasses.replace(_PRETRAINING, iterations=10_000),
+        store=_STORE,
+        build=dataclasses.replace(PAPERS_BUILD, max_sentences=28),
+        model=dataclasses.replace(
+            _MODERN, embedding_dim=128, hidden_dim=128, encoder_dim=128, context_dim=128
+        ),
+        training=dataclasses.replace(
+            _MODERN_TRAINING, learning_rate=3e-3, epochs=5, validations=1, average=0.995
+        ),
+    ),
+    "quick": StudyConfig(
+        preset="quick",
+        pretraining=dataclasses.replace(_PRETRAINING, iterations=1_000),
+        store=_STORE,
+        models=("A", "D-gru-relu"),
+        seeds=(1,),
+        reading=ReadConfig(limit=50),
+        build=dataclasses.replace(PAPERS_BUILD, vocabulary_size=5000),
+        model=_QUICK,
+        training=_QUICK_TRAINING,
+    ),
+}
+"""Whole studies as data: `paper` is Section 5, thirteen models, three seeds, 512 units, the paper's
+recipe. `small` is the same study at a size that two cores finish in two to three hours on OntoGUM
+(`docs/log.md`), with what `modern` brought on small corpora. `quick` is a first look in minutes: A
+and D, one seed."""
 
 
 @dataclass(frozen=True)
 class Cell:
     """One model with one seed."""
 
-    model: PaperModel
+    model: StudyModel
     seed: int
 
     @property
@@ -120,8 +152,8 @@ class Cell:
         return f"{self.model.name}-{self.seed}"
 
     def matches(self, pattern: str) -> bool:
-        """Whether a pattern is the name, or matches that, of the cell, its model or its letter."""
-        names = (self.name, self.model.name, self.model.letter)
+        """Whether a pattern is the name, or matches that, of the cell, its model or its kind."""
+        names = (self.name, self.model.name, self.model.kind)
         return any(fnmatchcase(name, pattern) for name in names)
 
 
@@ -183,9 +215,3 @@ def chosen(config: StudyConfig, only: tuple[str, ...]) -> list[Cell]:
             names = ", ".join(cell.name for cell in found)
             raise ValueError(f"--only {pattern} matches nothing of this study: {names}")
     return [c for c in found if not only or any(c.matches(pattern) for pattern in only)]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    return str(value) if isinstance(value, Path) else value

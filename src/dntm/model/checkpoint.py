@@ -6,33 +6,74 @@
 
 A save goes into a temporary folder beside its target and is then moved into place, so that an
 interrupted save or a full disk loses nothing.
+
+A flipped bit makes another model, or one of NaN, whose every rank is the best, since comparisons
+with NaN are false. So the header of the weights has a checksum of their names, types, shapes and
+bytes, which loading verifies (files written before there was one have none); and weights are finite
+floating-point numbers, or refused.
+
+Version 1 called W_dx and W_dy both W_d; it is still read.
 """
 
+import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.files import new_folder
+from dntm.files import follow_umask, new_folder
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.tensors import load_tensors, save_tensors
 
 MODEL_TYPE = "dntm"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+READABLE = (1, 2)
+"""Format versions that can be read."""
+RENAMED = {"x.W_d": "x.W_dx", "output.y.W_d": "output.y.W_dy"}
+"""What version 1 called some parameters."""
 WEIGHTS, CONFIG, VOCABULARY = "model.safetensors", "config.json", "vocab.txt"
-ADDED = {"salience"}
+ADDED = {"salience", "naming"}
 """Settings that checkpoints written before them lack; they mean the default."""
+CHECKSUM = "sha256"
+"""Where the header of the weights has it."""
 TIED = "output.y.weight"
 """The name under which a tied table is not saved a second time."""
+
+SHIPPED = Path(__file__).parents[1] / "pretrained"
+"""Where the model that comes with the package lies."""
+
+
+def folder_of(path: Path | str | None) -> Path:
+    """The folder of a model; of the one that comes with the package for None and "default"."""
+    if path is not None and str(path) != "default":
+        return Path(path)
+    if not (SHIPPED / "config.json").is_file():
+        raise ValueError(
+            "no model given, and none comes with this installation: "
+            "pass the folder of a run or a checkpoint"
+        )
+    return SHIPPED
 
 
 def best_of(run: Path) -> Path:
     """The best checkpoint of a run folder, or the folder itself where it is a checkpoint."""
     return run / "best" if (run / "best").is_dir() else run
+
+
+def is_language_model(folder: Path) -> bool:
+    """Whether a folder holds a language model rather than, say, a pretraining's checkpoint."""
+    try:
+        settings: Any = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(settings, dict) and settings.get("model_type") == MODEL_TYPE
 
 
 def save_pretrained(model: DynamicTextModel, vocabulary: Vocabulary, directory: Path) -> None:
@@ -57,7 +98,7 @@ def write_checkpoint(
         parameters = {name: value.half() for name, value in parameters.items()}
     save_tensors(parameters, folder / WEIGHTS)
     (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-    (folder / VOCABULARY).write_text(vocabulary.text(), encoding="utf-8", newline="\n")
+    vocabulary.save(folder)
 
 
 def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:
@@ -89,8 +130,9 @@ def _config(path: Path) -> ModelConfig:
         raise ValueError(f"{path} is not JSON: {error}") from None
     if not isinstance(settings, dict) or settings.pop("model_type", None) != MODEL_TYPE:
         raise ValueError(f'{path}: expected "model_type": "{MODEL_TYPE}"')
-    if (version := settings.pop("format_version", None)) != FORMAT_VERSION:
-        raise ValueError(f"{path}: format_version {version!r}, expected {FORMAT_VERSION}")
+    if (version := settings.pop("format_version", None)) not in READABLE:
+        readable = " or ".join(map(str, READABLE))
+        raise ValueError(f"{path}: format_version {version!r}, expected {readable}")
     expected = {field.name for field in fields(ModelConfig)}
     if odd := expected.symmetric_difference(settings) - (ADDED - settings.keys()):
         raise ValueError(f"{path}: missing or unknown settings {', '.join(sorted(odd))}")
@@ -101,7 +143,8 @@ def _config(path: Path) -> ModelConfig:
 
 
 def _load(model: DynamicTextModel, path: Path) -> None:
-    loaded = load_tensors(path)
+    loaded = current_names(load_tensors(path))
+    check_weights(loaded, path)
     expected = _parameters(model)
     if odd := set(expected).symmetric_difference(loaded):
         raise ValueError(f"{path}: missing or unknown parameters {', '.join(sorted(odd))}")
@@ -111,3 +154,72 @@ def _load(model: DynamicTextModel, path: Path) -> None:
                 f"{path}: {name} is {tuple(value.shape)}, expected {tuple(expected[name].shape)}"
             )
     model.load_state_dict(loaded, strict=False)
+
+
+def current_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The same tensors, those that version 1 named otherwise under their names of today."""
+
+    def current(name: str) -> str:
+        for old, new in RENAMED.items():
+            if name == old or name.endswith(f".{old}"):
+                return name.removesuffix(old) + new
+        return name
+
+    return {current(name): value for name, value in tensors.items()}
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write the file; OSError where the disk does not take it."""
+    found = {name: value.contiguous() for name, value in tensors.items()}
+    try:
+        save_file(found, path, metadata={"format": "pt", CHECKSUM: _checksum(found)})
+        _sort_header(path)
+        follow_umask(path, 0o666)
+    except SafetensorError as error:
+        raise OSError(f"{path} cannot be written: {error}") from None
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Read the file; ValueError where it is damaged."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            written = (file.metadata() or {}).get(CHECKSUM)
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    if written is not None and written != _checksum(tensors):
+        raise ValueError(f"{path} is damaged: its tensors are not those of its checksum")
+    return tensors
+
+
+def check_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """ValueError where a tensor holds anything but finite floating-point numbers."""
+    for name, value in tensors.items():
+        if not value.is_floating_point():
+            kind = str(value.dtype).removeprefix("torch.")
+            raise ValueError(f"{path}: {name} holds {kind}, expected floating-point numbers")
+        if not bool(value.isfinite().all()):
+            raise ValueError(
+                f"{path}: {name} holds NaN or infinite numbers: it is damaged, or training diverged"
+            )
+
+
+def _sort_header(path: Path) -> None:
+    """The same tensors give the same bytes: safetensors writes its metadata in random order."""
+    with path.open("r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        assert len(text) <= size
+        file.seek(8)
+        file.write(text.ljust(size))
+
+
+def _checksum(tensors: Mapping[str, Tensor]) -> str:
+    found = hashlib.sha256()
+    for name in sorted(tensors):
+        value = tensors[name].detach().cpu().contiguous()
+        found.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        found.update(value.reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()

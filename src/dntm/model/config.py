@@ -5,12 +5,15 @@ the command line can show its help at once.
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal
 
-from dntm.corpus.vocabulary import SPECIALS
+from dntm.corpus.vocabulary import SPECIALS, entity_rows
+from dntm.settings import settle
 
 Variant = Literal["baseline", "input", "output", "both"]
 Merging = Literal["gru-relu", "gru", "max", "latest", "mean", "attention"]
+LETTERS: dict[str, Variant] = {"A": "baseline", "B": "input", "C": "output", "D": "both"}
+"""The paper's names of the variants, which every setting takes, too."""
 
 _SIZES = ("vocabulary", "entities", "embedding_dim", "hidden_dim", "encoder_dim", "context_dim")
 _DROPOUTS = ("dropout_embedding", "dropout_hidden", "dropout_context")
@@ -39,29 +42,36 @@ class ModelConfig:
     salience: bool = False
     """Beyond the paper: let the output layer know how recently and how often each entity was
     mentioned."""
+    naming: bool = False
+    """Beyond the paper: name hidden words by what their embeddings are near to."""
     tied: bool = False
     """Share one table between the input and output embeddings."""
     dropout_embedding: float = 0.0
-    """Share of the numbers in x that training hides from the language model's LSTM."""
+    """Dropout on x, the LSTM's input."""
     dropout_hidden: float = 0.0
-    """Share of the numbers in h that training hides from the output layer."""
+    """Dropout on h, the output layer's input."""
     dropout_context: float = 0.0
-    """Share of the numbers in d' that training hides from the merging function."""
+    """Dropout on d', the merging function's input."""
+
+    ABBREVIATIONS: ClassVar = {"variant": LETTERS}
 
     def __post_init__(self) -> None:
+        settle(self)
         for name in _SIZES:
             if (size := getattr(self, name)) < 1:
                 raise ValueError(f"{name} is {size!r}, expected at least 1")
         for name in _DROPOUTS:
             if not 0 <= (share := getattr(self, name)) < 1:
                 raise ValueError(f"{name} is {share!r}, expected at least 0 and below 1")
-        for name, choices in (("variant", get_args(Variant)), ("merging", get_args(Merging))):
-            if (choice := getattr(self, name)) not in choices:
-                raise ValueError(f"{name} is {choice!r}, expected one of {', '.join(choices)}")
-        if self.vocabulary <= len(SPECIALS) + self.entities:
+        if self.vocabulary <= entity_rows(self.entities).stop:
             raise ValueError(
                 f"vocabulary is {self.vocabulary}, expected more than the {len(SPECIALS)} special "
                 f"and {self.entities} entity rows it holds"
+            )
+        if self.naming and not self.dynamic_input:
+            raise ValueError(
+                f"naming with variant {self.variant!r}, expected one with dynamic input: there is "
+                "no embedding that could be named"
             )
         if self.tied and self.embedding_dim != self.hidden_dim:
             raise ValueError(

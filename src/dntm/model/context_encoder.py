@@ -6,17 +6,16 @@ It reads the words on both sides of a mention, never the mention itself:
     h_fwd_t = LSTM(x_{w_t}, h_fwd_{t-1})                      Eq. 7
     h_bwd_t = LSTM(x_{w_t}, h_bwd_{t+1})                      Eq. 8
 
-Each direction stops at the last mention it has to reach.
+The two LSTMs run in `fast.entity_memory` and in `sentence_completion`; each direction stops at the
+last mention it has to reach. <bos> and <eos> surround every sentence, so t - 1 and t + 1 exist.
 """
 
-import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from dntm.layout.ragged import lay_out_ragged
+from dntm.model.fast.ragged_lstm import Weights
 from dntm.model.lstm import LSTM
-from dntm.model.ragged_lstm import Weights, ragged_lstm
 
 
 class ContextEncoder(nn.Module):
@@ -48,35 +47,3 @@ class ContextEncoder(nn.Module):
         """Eq. 6, from the h before and after each mention."""
         around = torch.cat((h_forward, h_backward), 1)
         return torch.relu(torch.addmm(self.b_d, around, self.W_hd.t()))
-
-    def forward(
-        self,
-        words: Float[Tensor, "sentences time embedding_dim"],
-        lengths: Int[Tensor, " sentences"],
-        sentence: Int[Tensor, " mentions"],
-        position: Int[Tensor, " mentions"],
-    ) -> Float[Tensor, "mentions context_dim"]:
-        """Encode the mention at `position` t of its `sentence`, for every mention.
-
-        <bos> and <eos> surround every sentence, so t - 1 and t + 1 always exist. Every sentence
-        has a mention.
-        """
-        flat, which = words.flatten(0, 1), sentence.cpu().numpy()
-        first = np.arange(len(lengths)) * words.shape[1]
-        last = first + lengths.cpu().numpy() - 1
-        from_start = position.cpu().numpy()
-        from_end = (last - first)[which] - from_start
-        around = []
-        for weights, begin, sign, steps in zip(
-            self.ready(), (first, last), (1, -1), (from_start, from_end), strict=True
-        ):
-            reach = np.zeros(len(lengths), dtype=np.int64)
-            np.maximum.at(reach, which, steps)
-            ragged = lay_out_ragged(reach)
-            places = torch.from_numpy(begin[ragged.sequence] + sign * ragged.time)
-            read = flat.index_select(0, places.to(flat.device))
-            h = ragged_lstm(read, weights, ragged.widths).h
-            around.append(
-                h.index_select(0, torch.from_numpy(ragged.place(which, steps - 1)).to(h.device))
-            )
-        return self.contexts(*around)

@@ -3,9 +3,10 @@
     x_e = W_dx d_{e,i} + b_e^x     Eq. 9, input layer
     y_e = W_dy d_{e,i} + b_e^y     Eq. 10, output layer
 
-b_e is the entity's own row of the table; with d_{e,0} = 0 it is all there is. Both layers have one
-of these: its `W_d` is W_dx in the input layer and W_dy in the output layer.
+b_e is the entity's own row of the table; with d_{e,0} = 0 it is all there is.
 """
+
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -13,12 +14,21 @@ from torch import Tensor, nn
 
 
 class DynamicEmbedding(nn.Module):
-    """A table of embeddings and, if entities are dynamic in this layer, W_d."""
+    """A table of embeddings and, where entities are dynamic in this layer, W_dx or W_dy."""
 
-    def __init__(self, rows: int, dim: int, context_dim: int | None) -> None:
+    def __init__(
+        self, rows: int, dim: int, context_dim: int | None, *, name: Literal["W_dx", "W_dy"]
+    ) -> None:
         super().__init__()
+        self.name = name
         self.weight = nn.Parameter(torch.empty(rows, dim))
-        self.W_d = None if context_dim is None else nn.Parameter(torch.empty(dim, context_dim))
+        W_d = None if context_dim is None else nn.Parameter(torch.empty(dim, context_dim))
+        self.register_parameter(name, W_d)
+
+    @property
+    def W_d(self) -> nn.Parameter | None:
+        """W_dx or W_dy; None where this layer is static."""
+        return self._parameters[self.name]
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw embeddings within 0.1 of zero; W_d keeps the variance of d."""

@@ -18,9 +18,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from dntm.layout.segments import Segment
-from dntm.model.packed import packed
-from dntm.model.ragged_lstm import Weights
+from dntm.model.fast.layout import Segment
+from dntm.model.fast.products import packed
+from dntm.model.fast.ragged_lstm import Weights
 
 
 class LSTM(nn.Module):
@@ -84,7 +84,7 @@ class LSTM(nn.Module):
         return states, h.squeeze(0), c.squeeze(0)
 
     def ready(self) -> Weights:
-        """The weights as they are now, for the runs of one stretch."""
+        """The weights as they are now, for the calls of one window."""
         return Weights(
             self.W_ih, self.W_hh, self.b, step=packed(self.W_hh), step_back=packed(self.W_hh.t())
         )

@@ -24,7 +24,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from dntm.model.config import Merging
-from dntm.model.deferred import Deferred
+from dntm.model.fast.products import Deferred
 
 _NOTHING = -1e30
 """A log-normaliser of no context at all; finite, so that no gradient becomes NaN."""
@@ -34,12 +34,12 @@ class Merger(NamedTuple):
     """A merging function in two parts, with its weights as they are now, for one pass."""
 
     inputs: Callable[[Float[Tensor, "mentions context_dim"]], Float[Tensor, "mentions _"]]
-    """What can be made of contexts before the states they meet are known."""
+    """W d' + b: the part of the GRU that needs no d_{e,i-1}."""
     merge: Callable[
         [Float[Tensor, "merges _"], Float[Tensor, "merges state_dim"]],
         Float[Tensor, "merges state_dim"],
     ]
-    """The next states, of such inputs and the states before."""
+    """d_{e,i} of such inputs and d_{e,i-1}."""
 
 
 class MergingFunction(nn.Module):
@@ -49,7 +49,7 @@ class MergingFunction(nn.Module):
         super().__init__()
         self.context_dim = context_dim
         self.remembered = remembered
-        """What a state holds after d_{e,0}, before the first context."""
+        """What a state holds beyond d_{e,0} before the first context."""
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the weights: matrices keep the variance of their input, vectors start at zero."""
@@ -63,7 +63,7 @@ class MergingFunction(nn.Module):
         """The state before the first context."""
         return like.new_tensor([0.0] * self.context_dim + list(self.remembered))
 
-    def forward(
+    def merge(
         self,
         context: Float[Tensor, "mentions context_dim"],
         state: Float[Tensor, "mentions state_dim"],
@@ -73,7 +73,7 @@ class MergingFunction(nn.Module):
 
     def ready(self) -> Merger:
         """The same in two parts, faster for many merges."""
-        return Merger(lambda contexts: contexts, self)
+        return Merger(lambda contexts: contexts, self.merge)
 
 
 class GRU(MergingFunction):
@@ -89,13 +89,8 @@ class GRU(MergingFunction):
         self.U = nn.Parameter(torch.empty(3 * context_dim, context_dim))
         self.b = nn.Parameter(torch.empty(3 * context_dim))
 
-    def forward(self, context: Tensor, state: Tensor) -> Tensor:
-        """Merge one context into each state."""
-        merger = self.ready()
-        return merger.merge(merger.inputs(context), state)
-
     def ready(self) -> Merger:
-        """The contexts' part for all merges at once; gradients of the weights in the end."""
+        """W d' + b for all merges at once; the gradients of W and U are made once, at the end."""
         both = 2 * self.context_dim
         W, U_gates, U_new = Deferred(self.W), *map(Deferred, self.U.tensor_split([both]))
 
@@ -111,7 +106,7 @@ class GRU(MergingFunction):
 class Max(MergingFunction):
     """Max pooling, as in Kobayashi et al. (2016)."""
 
-    def forward(self, context: Tensor, state: Tensor) -> Tensor:
+    def merge(self, context: Tensor, state: Tensor) -> Tensor:
         """Merge one context into each state."""
         return torch.maximum(context, state)
 
@@ -119,7 +114,7 @@ class Max(MergingFunction):
 class Latest(MergingFunction):
     """Only the latest context counts."""
 
-    def forward(self, context: Tensor, state: Tensor) -> Tensor:  # noqa: ARG002
+    def merge(self, context: Tensor, state: Tensor) -> Tensor:  # noqa: ARG002
         """Merge one context into each state."""
         return context
 
@@ -130,7 +125,7 @@ class Mean(MergingFunction):
     def __init__(self, context_dim: int) -> None:
         super().__init__(context_dim, remembered=(0.0,))
 
-    def forward(self, context: Tensor, state: Tensor) -> Tensor:
+    def merge(self, context: Tensor, state: Tensor) -> Tensor:
         """Merge one context into each state."""
         d, count = state.tensor_split([self.context_dim], 1)
         return torch.cat((d + (context - d) / (count + 1), count + 1), 1)
@@ -148,7 +143,7 @@ class Attention(MergingFunction):
         self.W = nn.Parameter(torch.empty(context_dim, context_dim))
         self.v = nn.Parameter(torch.empty(context_dim))
 
-    def forward(self, context: Tensor, state: Tensor) -> Tensor:
+    def merge(self, context: Tensor, state: Tensor) -> Tensor:
         """Merge one context into each state."""
         d, normaliser = state.tensor_split([self.context_dim], 1)
         score = nn.functional.linear(

@@ -9,14 +9,15 @@ The layer is half of the model's work. Over chunks of tokens that fit the cache,
 transposed (W h^T), its loss makes the gradients while the logits are there and keeps none of them.
 """
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from dntm.corpus.vocabulary import entity_rows
 from dntm.model.dynamic_embedding import DynamicEmbedding
-from dntm.schedule import FIRST
 
 CHUNK = 384
 """Tokens whose logits are made at once."""
@@ -27,7 +28,7 @@ class OutputLayer(nn.Module):
 
     def __init__(self, rows: int, dim: int, context_dim: int | None) -> None:
         super().__init__()
-        self.y = DynamicEmbedding(rows, dim, context_dim)
+        self.y = DynamicEmbedding(rows, dim, context_dim, name="W_dy")
         self.b = nn.Parameter(torch.empty(rows))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
@@ -40,11 +41,48 @@ class OutputLayer(nn.Module):
         h: Float[Tensor, "tokens hidden_dim"],
         dynamic: Float[Tensor, "tokens entities"] | None,
         targets: Int[Tensor, " tokens"],
+        rows: "Rows | None" = None,
     ) -> Float[Tensor, ""]:
-        """The sum of -log p(target), in nats."""
-        inputs = (h, self.y.weight, self.b, dynamic, targets)
+        """The sum of -log p(target), in nats; of `rows` alone an estimate of it."""
+        y: Tensor = self.y.weight
+        b: Tensor = self.b
+        if rows is not None:
+            y = nn.functional.embedding(rows.rows, y)
+            b = b.index_select(0, rows.rows) + rows.log_weight
+            targets = torch.searchsorted(rows.rows, targets)
+        inputs = (h, y, b, dynamic, targets)
         nats: Tensor = _Loss.apply(*inputs)  # type: ignore[no-untyped-call]
         return nats
+
+    def sample(
+        self,
+        targets: Int[Tensor, " tokens"],
+        size: int,
+        entities: int,
+        generator: torch.Generator | None = None,
+    ) -> "Rows | None":
+        """Some `size` rows for `loss`: cheaper than all, and right on average.
+
+        Always there are the first half of them (special, entity and the most frequent words' rows)
+        and every target. Of the other words as many again are drawn, each of which counts for all
+        that were not, so that the sum of exponentials is right on average; its logarithm is
+        slightly too small. None where there are not so many rows.
+        """
+        total, certain = len(self.b), max(size // 2, entity_rows(entities).stop)
+        if not 0 < size < total:
+            return None
+        found = torch.unique(targets)
+        wanted = torch.zeros(total, dtype=torch.bool, device=targets.device)
+        wanted[:certain] = True
+        wanted[found] = True
+        rest = torch.nonzero(~wanted).squeeze(1)
+        drawn = min(size - size // 2, len(rest))
+        order = torch.randperm(len(rest), generator=generator, device=targets.device)[:drawn]
+        weight = self.b.new_zeros(total)
+        weight[rest[order]] = math.log(len(rest) / max(drawn, 1))
+        wanted[rest[order]] = True
+        rows = torch.nonzero(wanted).squeeze(1)
+        return Rows(rows, weight.index_select(0, rows))
 
     def score(
         self,
@@ -76,6 +114,13 @@ class OutputLayer(nn.Module):
         return _logits(h, self.y.weight, self.b, dynamic)
 
 
+class Rows(NamedTuple):
+    """Rows of the vocabulary, rising, and the logarithm of how many each of them counts for."""
+
+    rows: Int[Tensor, " rows"]
+    log_weight: Float[Tensor, " rows"]
+
+
 def _chunks(tokens: int) -> list[slice]:
     return [slice(start, start + CHUNK) for start in range(0, tokens, CHUNK)]
 
@@ -83,7 +128,7 @@ def _chunks(tokens: int) -> list[slice]:
 def _logits(h: Tensor, y: Tensor, b: Tensor, dynamic: Tensor | None) -> Tensor:
     logits = torch.addmm(b.unsqueeze(1), y, h.t())
     if dynamic is not None:
-        logits[FIRST : FIRST + dynamic.shape[1]] += dynamic.t()
+        logits[entity_rows(dynamic.shape[1])] += dynamic.t()
     return logits
 
 
@@ -114,13 +159,13 @@ class _Loss(torch.autograd.Function):
             dy.addmm_(exp, h[chunk] * share.unsqueeze(1))
             db.addmv_(exp, share)
             if ddynamic is not None:
-                entities = exp[FIRST : FIRST + ddynamic.shape[1]]
+                entities = exp[entity_rows(ddynamic.shape[1])]
                 torch.mul(entities, share, out=ddynamic[chunk].t())
         dh -= y.index_select(0, targets)
         dy.index_add_(0, targets, h, alpha=-1)
         db.sub_(torch.bincount(targets, minlength=len(b)))
         if ddynamic is not None:
-            entity = targets - FIRST
+            entity = targets - entity_rows(ddynamic.shape[1]).start
             token = torch.nonzero((entity >= 0) & (entity < ddynamic.shape[1])).squeeze(1)
             ddynamic[token, entity[token]] -= 1
         ctx.save_for_backward(dh, dy, db, ddynamic)

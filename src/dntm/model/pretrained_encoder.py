@@ -6,21 +6,31 @@ checkpoint of its own kind (`model_type: dntm-encoder`), with the same three fil
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary
+from dntm.corpus.vectors import resized
+from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows
 from dntm.files import new_folder
-from dntm.model.checkpoint import CONFIG, FORMAT_VERSION, VOCABULARY, WEIGHTS
+from dntm.model.checkpoint import (
+    CONFIG,
+    VOCABULARY,
+    WEIGHTS,
+    check_weights,
+    load_tensors,
+    save_tensors,
+)
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.tensors import load_tensors, save_tensors
 
 MODEL_TYPE = "dntm-encoder"
+NAMING = ("W_dx", "b", "naming.s")
+"""What there is besides where gaps were named."""
+FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -28,22 +38,29 @@ class PretrainedEncoder:
     """What pretraining hands over."""
 
     vocabulary: Vocabulary
-    x: Float[Tensor, "rows embedding_dim"]
+    x: Float[Tensor, "vocabulary embedding_dim"]
     """Embeddings of the vocabulary's rows."""
     encoder: dict[str, Tensor]
     """The parameters of a ContextEncoder, by name."""
-    share: Float[Tensor, " rows"]
+    share: Float[Tensor, " vocabulary"]
     """How likely each row was to be drawn as a negative sample."""
+    naming: dict[str, Tensor] = field(default_factory=dict)
+    """Where gaps were named, what x_e = W_dx d' + b and s begin with: `W_dx`, `b`, `naming.s`."""
 
     @property
-    def log_share(self) -> Float[Tensor, " rows"]:
+    def log_share(self) -> Float[Tensor, " vocabulary"]:
         """What added to x_hat . x makes log p(w | gap), up to a constant."""
-        return log_share(self.share)
+        return torch.zeros_like(self.share) if self.naming else log_share(self.share)
 
     @property
     def embedding_dim(self) -> int:
-        """Size of the embeddings and of the context vectors compared with them."""
+        """Size of the embeddings."""
         return self.x.shape[1]
+
+    @property
+    def context_dim(self) -> int:
+        """Size of the context vectors d'."""
+        return self.encoder["W_hd"].shape[0]
 
     @property
     def encoder_dim(self) -> int:
@@ -59,12 +76,12 @@ class PretrainedEncoder:
             "entities": self.vocabulary.entities,
         }
         tensors = {"x": self.x, "share": self.share}
-        tensors |= {f"encoder.{name}": value for name, value in self.encoder.items()}
+        tensors |= {f"encoder.{name}": value for name, value in self.encoder.items()} | self.naming
+        check_weights(tensors, directory / WEIGHTS)
         with new_folder(directory, overwrite=True) as folder:
             save_tensors(tensors, folder / WEIGHTS)
             (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-            text = self.vocabulary.text()
-            (folder / VOCABULARY).write_text(text, encoding="utf-8", newline="\n")
+            self.vocabulary.save(folder)
 
     @classmethod
     def load(cls, directory: Path) -> "PretrainedEncoder":
@@ -83,25 +100,41 @@ class PretrainedEncoder:
             )
         vocabulary = Vocabulary.load(directory / VOCABULARY, entities=entities)
         tensors = load_tensors(directory / WEIGHTS)
+        check_weights(tensors, directory / WEIGHTS)
         if any(len(tensors.get(name, ())) != len(vocabulary) for name in ("x", "share")):
             raise ValueError(
                 f"{directory / WEIGHTS}: expected embeddings x and share of {len(vocabulary)} rows"
             )
         x, share = tensors.pop("x"), tensors.pop("share")
+        naming = {name: tensors.pop(name) for name in NAMING if name in tensors}
         encoder = {n.removeprefix("encoder."): v for n, v in tensors.items()}
-        return cls(vocabulary, x, encoder, share)
+        return cls(vocabulary, x, encoder, share, naming)
 
     @torch.no_grad()
     def hand_over(self, model: DynamicTextModel, vocabulary: Vocabulary) -> None:
         """Set a language model's embeddings, in and out, and its encoder.
 
         Entities, and words that pretraining had no row for, begin as <unk>; a row whose word its
-        text never had is as it was drawn.
+        text never had is as it was drawn. Where gaps were named, x_e is W_dx d + b from the
+        beginning; output embeddings of another width begin with the same cosines.
         """
         words = [self.vocabulary.row(word) for word in vocabulary.words]
         rows = [UNK, BOS, EOS, *[UNK] * vocabulary.entities, *words]
         table = self.x.index_select(0, torch.tensor(rows))
-        for name, weight in (("input", model.x.weight), ("output", model.output.y.weight)):
+        x, y = table, table
+        if self.naming:
+            x = table.clone()
+            x[entity_rows(vocabulary.entities)] = self.naming["b"]
+            unit = nn.functional.normalize(table, dim=1).numpy()
+            y = torch.from_numpy(resized(unit, model.config.hidden_dim))
+            if model.x.W_d is not None:
+                _set(model.x.W_d, self.naming["W_dx"], "W_dx")
+            if model.naming is not None:
+                model.naming.s.copy_(self.naming["naming.s"])
+        for name, weight, table in (
+            ("input", model.x.weight, x),
+            ("output", model.output.y.weight, y),
+        ):
             if weight.shape != table.shape:
                 raise ValueError(
                     f"pretrained embeddings are {tuple(table.shape)}, but the model's {name} "
@@ -117,6 +150,15 @@ class PretrainedEncoder:
         model.encoder.load_state_dict(self.encoder)
 
 
-def log_share(share: Float[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+def _set(parameter: Tensor, value: Tensor, name: str) -> None:
+    if parameter.shape != value.shape:
+        raise ValueError(
+            f"the pretrained {name} is {tuple(value.shape)}, but the model's "
+            f"{tuple(parameter.shape)}: expected the same size"
+        )
+    parameter.copy_(value)
+
+
+def log_share(share: Float[Tensor, " vocabulary"]) -> Float[Tensor, " vocabulary"]:
     """The logarithm of shares; rows that were never drawn come after all others, but exist."""
     return (share + 1e-12).log()

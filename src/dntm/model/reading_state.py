@@ -8,17 +8,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from dntm.model.fast.window import Window
 from dntm.model.salience import Mentions, follow
-from dntm.schedule import Stretch
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingState:
     """The LSTM's state and every entity's, for each document of a batch."""
 
-    h: Float[Tensor, "documents hidden_dim"]
-    c: Float[Tensor, "documents hidden_dim"]
-    memory: Float[Tensor, "documents entities state_dim"]
+    h: Float[Tensor, "batch hidden_dim"]
+    c: Float[Tensor, "batch hidden_dim"]
+    memory: Float[Tensor, "batch entities state_dim"]
     """d_{e,i}, and after it what else the merging function remembers."""
     mentions: Mentions | None = None
     """Of each document's entities, where the model has a term for their salience."""
@@ -37,21 +37,21 @@ class ReadingState:
             None if self.mentions is None else self.mentions.at(np.array(documents, np.int64)),
         )
 
-    def follow(self, stretch: Stretch) -> tuple[Mentions | None, Mentions | None]:
-        """The mentions as of each token of a stretch, and after it."""
-        return (None, None) if self.mentions is None else follow(stretch.layout, self.mentions)
+    def follow(self, window: Window) -> tuple[Mentions | None, Mentions | None]:
+        """The mentions as of each token of a window, and after it."""
+        return (None, None) if self.mentions is None else follow(window.layout, self.mentions)
 
     def after(
         self,
-        stretch: Stretch,
+        window: Window,
         table: Float[Tensor, "states state_dim"],
         h: Float[Tensor, "active hidden_dim"],
         c: Float[Tensor, "active hidden_dim"],
         mentions: Mentions | None,
     ) -> "ReadingState":
-        """The state after a stretch: the documents it reads, in its order, end with h and c."""
-        order = torch.from_numpy(stretch.layout.order).to(h.device)
-        rows = torch.from_numpy(stretch.memory.ravel()).to(h.device)
+        """The state after a window: the documents it reads, in its order, end with h and c."""
+        order = torch.from_numpy(window.layout.order).to(h.device)
+        rows = torch.from_numpy(window.memory.ravel()).to(h.device)
         return ReadingState(
             self.h.index_copy(0, order, h),
             self.c.index_copy(0, order, c),

@@ -16,9 +16,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from dntm.corpus.vocabulary import BOS
-from dntm.layout.segments import Layout
-from dntm.schedule import FIRST
+from dntm.corpus.vocabulary import BOS, entity_rows
+from dntm.model.fast.layout import Layout
 
 SENTENCES = (1, 2, 3, 5, 9)
 """Where the classes of a begin: this sentence, the one before, 2, 3 and 4, 5 to 8, more."""
@@ -47,7 +46,7 @@ class Mentions(NamedTuple):
 def follow(layout: Layout, before: Mentions) -> tuple[Mentions, Mentions]:
     """The mentions as of each token once it is read, and as of each document's last token.
 
-    Tokens come in reading order. A sentence begins with its <bos>, wherever a stretch is cut.
+    Tokens come in reading order. A sentence begins with its <bos>, wherever a window ends.
     """
     rows = layout.tokens[layout.read]
     document = layout.document[layout.sentence]
@@ -56,7 +55,7 @@ def follow(layout: Layout, before: Mentions) -> tuple[Mentions, Mentions]:
     after = Mentions(before.ago.copy(), before.times.copy())
     for number in np.unique(document):
         tokens = np.flatnonzero(document == number)
-        entity = rows[tokens] - FIRST
+        entity = rows[tokens] - entity_rows(entities).start
         mentions = np.flatnonzero((entity >= 0) & (entity < entities))
         sentence = np.cumsum(rows[tokens] == BOS)
         last = np.full((1 + len(tokens), entities), LONG_AGO)
@@ -84,8 +83,8 @@ class Salience(nn.Module):
         self.k = nn.Parameter(torch.zeros(entities, dim))
 
     def logits(
-        self, h: Float[Tensor, "rows dim"], mentions: Mentions
-    ) -> Float[Tensor, "rows entities"]:
+        self, h: Float[Tensor, "tokens dim"], mentions: Mentions
+    ) -> Float[Tensor, "tokens entities"]:
         """What the term adds to each entity's logit; zero for those not mentioned yet."""
         recency = np.searchsorted(SENTENCES, mentions.ago, side="right")
         frequency = np.searchsorted(TIMES, mentions.times, side="right")

@@ -10,6 +10,9 @@ One pass of each direction over a sentence gives the contexts of all its words. 
 x_hat . x_w + log q(w), with q the distribution of the negatives, is log p(w | gap) up to a
 constant.
 
+Beyond the paper, `GapNaming` names the hidden word as hidden words are named in training, with the
+very x_e = W_dx d' + b of Eq. 9 that the language model begins with (see `dntm.model.naming`).
+
 Departure: <unk> is hidden and drawn like any other word, of which the paper says nothing; entities
 begin as <unk>, so its row must be learned.
 """
@@ -20,13 +23,13 @@ from itertools import groupby
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import BOS, EOS
-from dntm.layout.ragged import lay_out_ragged
-from dntm.layout.segments import Segment
 from dntm.model.context_encoder import ContextEncoder
+from dntm.model.fast.layout import Segment, lay_out_ragged
+from dntm.model.naming import Naming
 from dntm.model.pretrained_encoder import PretrainedEncoder
 
 
@@ -75,10 +78,12 @@ class SentenceCompletion(nn.Module):
         embedding_dim: int,
         encoder_dim: int,
         generator: torch.Generator | None = None,
+        *,
+        context_dim: int | None = None,
     ) -> None:
         super().__init__()
         self.x = nn.Parameter(torch.empty(rows, embedding_dim))
-        self.encoder = ContextEncoder(embedding_dim, encoder_dim, embedding_dim)
+        self.encoder = ContextEncoder(embedding_dim, encoder_dim, context_dim or embedding_dim)
         nn.init.normal_(self.x, std=embedding_dim**-0.5, generator=generator)
         self.encoder.reset_parameters(generator)
 
@@ -86,11 +91,16 @@ class SentenceCompletion(nn.Module):
     def of(cls, pretrained: PretrainedEncoder) -> "SentenceCompletion":
         """What pretraining has learned, ready to fill gaps."""
         dim, double = pretrained.encoder["W_hd"].shape
-        model = cls(len(pretrained.x), dim, double // 2)
-        model.load_state_dict(
-            {"x": pretrained.x, **{f"encoder.{n}": v for n, v in pretrained.encoder.items()}}
-        )
+        kind = GapNaming if pretrained.naming else SentenceCompletion
+        rows, embedding_dim = pretrained.x.shape
+        model = kind(rows, embedding_dim, double // 2, context_dim=dim)
+        encoder = {f"encoder.{n}": v for n, v in pretrained.encoder.items()}
+        model.load_state_dict({"x": pretrained.x, **encoder, **pretrained.naming})
         return model.requires_grad_(requires_grad=False)
+
+    def compared(self) -> Float[Tensor, "rows embedding_dim"]:
+        """What `contexts` are to be multiplied with to rank words."""
+        return self.x.detach()
 
     def forward(
         self,
@@ -120,10 +130,7 @@ class SentenceCompletion(nn.Module):
     ) -> Float[Tensor, "words embedding_dim"]:
         """The context vector of every word's gap, in reading order."""
         layout = lay_out_gaps(sentences)
-        count = len(layout.before)
-        rows = self._indices(np.concatenate((layout.before, layout.after)))
-        before, after = torch.split(nn.functional.embedding(rows, self.x), count)
-        x_hat = self._contexts(layout, before, after)
+        x_hat = self._contexts(layout, *self._around(layout))
         return torch.empty_like(x_hat).index_copy_(0, self._indices(layout.reading), x_hat)
 
     def _contexts(
@@ -131,13 +138,80 @@ class SentenceCompletion(nn.Module):
         layout: GapLayout,
         before: Float[Tensor, "words embedding_dim"],
         after: Float[Tensor, "words embedding_dim"],
-    ) -> Float[Tensor, "words embedding_dim"]:
+    ) -> Float[Tensor, "words context_dim"]:
+        return self.encoder.contexts(*self._read(layout, before, after))
+
+    def _read(
+        self,
+        layout: GapLayout,
+        before: Float[Tensor, "words embedding_dim"],
+        after: Float[Tensor, "words embedding_dim"],
+    ) -> tuple[Float[Tensor, "words encoder_dim"], Float[Tensor, "words encoder_dim"]]:
         encoder = self.encoder
         zero = before.new_zeros(layout.sequences, encoder.W_hd.shape[1] // 2)
         h_forward, _, _ = encoder.forward_lstm.carry(before, layout.segments, zero, zero)
         h_backward, _, _ = encoder.backward_lstm.carry(after, layout.segments, zero, zero)
-        mirrored = h_backward.index_select(0, self._indices(layout.mirror))
-        return encoder.contexts(h_forward, mirrored)
+        return h_forward, h_backward.index_select(0, self._indices(layout.mirror))
+
+    def _around(self, layout: GapLayout) -> tuple[Tensor, ...]:
+        rows = self._indices(np.concatenate((layout.before, layout.after)))
+        return torch.split(nn.functional.embedding(rows, self.x), len(layout.before))
 
     def _indices(self, values: Int[np.ndarray, " some"]) -> Int[Tensor, " some"]:
         return torch.from_numpy(values).to(self.x.device)
+
+
+class GapNaming(SentenceCompletion):
+    """Gaps named by s cos(W_dx d' + b, x_w), with the word embeddings x near where they began."""
+
+    def __init__(
+        self,
+        rows: int,
+        embedding_dim: int,
+        encoder_dim: int,
+        generator: torch.Generator | None = None,
+        *,
+        context_dim: int | None = None,
+    ) -> None:
+        super().__init__(rows, embedding_dim, encoder_dim, generator, context_dim=context_dim)
+        self.W_dx = nn.Parameter(torch.empty(embedding_dim, context_dim or embedding_dim))
+        self.b = nn.Parameter(torch.zeros(embedding_dim))
+        self.naming = Naming()
+        nn.init.xavier_uniform_(self.W_dx, generator=generator)
+
+    def forward(  # type: ignore[override]
+        self,
+        sentences: Sequence[Int[np.ndarray, " _"]],
+        named: Bool[np.ndarray, " words"],
+        candidates: Int[np.ndarray, " candidates"],
+        log_included: Float[np.ndarray, " candidates"],
+    ) -> Float[Tensor, ""]:
+        """The loss summed over the named words; zero, with gradients, without any.
+
+        Candidates rise and hold every word that is named; `log_included` as in `Naming.loss`.
+        """
+        if not named.any():
+            return sum((p.sum() * 0 for p in self.parameters()), start=self.x.new_zeros(()))
+        layout = lay_out_gaps(sentences)
+        places = np.nonzero(named[layout.reading])[0]
+        answers = np.concatenate(sentences)[layout.reading][places]
+        at = self._indices(places)
+        h_forward, h_backward = self._read(layout, *self._around(layout))
+        x_hat = self._named(h_forward.index_select(0, at), h_backward.index_select(0, at))
+        return self.naming.loss(
+            x_hat,
+            nn.functional.embedding(self._indices(candidates), self.x),
+            self._indices(np.searchsorted(candidates, answers)),
+            torch.from_numpy(log_included).to(self.x.device),
+        )
+
+    def compared(self) -> Float[Tensor, "rows embedding_dim"]:
+        """What `contexts` are to be multiplied with to rank words: x_w of length 1."""
+        return nn.functional.normalize(self.x.detach(), dim=1)
+
+    def _named(self, h_forward: Tensor, h_backward: Tensor) -> Tensor:
+        return torch.addmm(self.b, self.encoder.contexts(h_forward, h_backward), self.W_dx.t())
+
+    def _contexts(self, layout: GapLayout, before: Tensor, after: Tensor) -> Tensor:
+        x_hat = self._named(*self._read(layout, before, after))
+        return self.naming.s * nn.functional.normalize(x_hat, dim=1)

@@ -1,40 +1,165 @@
-"""Engine: texts through both models, sentence by sentence.
+"""Engine: a dynamic model and the static one it is compared with, reading texts together.
 
-Whole texts are read side by side, a stretch of sentences at a time; a stream reads one sentence at
-a time. Either way there is one step for each sentence.
+The static model is, in this order,
+
+    a baseline whose checkpoint is given;
+    a baseline in the folder `static` of the checkpoint;
+    the same weights with d_e = 0 for ever: the model without its memory.
+
+Both compute in double precision unless told otherwise, so that no number depends on what else is
+read in the same batch: single precision differs by 3e-6 nats between batches, double by 1e-14.
+Whole texts are read side by side, a window of sentences at a time; a stream reads one sentence at
+a time, and a text with more entities than rows is read by itself. Either way there is one step for
+each sentence.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from dntm.corpus.document import Token
+from dntm.corpus.entities import Lexicon
+from dntm.corpus.rows import EncodedDocument, Lender, Loan, stretches
+from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary
+from dntm.model.checkpoint import best_of, folder_of
+from dntm.model.fast.window import windows
+from dntm.model.language_model import DynamicTextModel
+from dntm.model.lending import Kept, Trace, trace, trace_loans
 from dntm.model.reading_state import ReadingState
-from dntm.reader.lexicon import Lexicon
-from dntm.reader.pair import ModelPair
-from dntm.reader.prepared import PreparedText, Word
+from dntm.model.text_model import TextModel
+from dntm.reader.text import PreparedText, Word
 
-STRETCH = 20
-"""Sentences of a text read at once."""
-LogProbabilities = Float[np.ndarray, " predicted"]
+SENTENCES = 20
+"""Sentences of a text in a window."""
+_RANKED = 256
+"""Tokens whose distributions are in memory at the same time."""
+Precision = Literal["double", "single"]
+Values = Float[np.ndarray, " predicted"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPair:
+    """Two models over one vocabulary."""
+
+    dynamic: DynamicTextModel
+    static: DynamicTextModel
+    vocabulary: Vocabulary
+    static_is: str
+    """What the static model is, in words."""
+
+    @classmethod
+    def load(
+        cls,
+        path: Path | str | None,
+        static: Path | str | None,
+        precision: Precision = "double",
+    ) -> "ModelPair":
+        """Load a run folder or a checkpoint, and the static model beside it."""
+        folder = folder_of(path)
+        inside = best_of(folder) / "static"
+        model = TextModel.load(folder)
+        if static is None and inside.is_dir():
+            static = inside
+        if static is None:
+            twin, static_is = without_memory(model.model), "the same weights with d = 0"
+        else:
+            twin, static_is = baseline(Path(static), model.vocabulary), f"{static}"
+        dynamic, twin = (_ready(m, precision) for m in (model.model, twin))
+        return cls(dynamic, twin, model.vocabulary, static_is)
+
+
+def without_memory(model: DynamicTextModel) -> DynamicTextModel:
+    """The baseline with the model's weights: what the model is as long as every d_e is zero."""
+    with torch.device("meta"):  # every one of its tensors is replaced
+        static = DynamicTextModel(replace(model.config, variant="baseline", naming=False))
+    static.lstm, static.output.b = model.lstm, model.output.b
+    static.salience = model.salience
+    static.x.weight, static.output.y.weight = model.x.weight, model.output.y.weight
+    return static
+
+
+def baseline(path: Path, vocabulary: Vocabulary) -> DynamicTextModel:
+    """Load the static model of a pair; ValueError where it cannot be one."""
+    static = TextModel.load(path)
+    if static.model.config.variant != "baseline":
+        raise ValueError(
+            f"{path} is the variant {static.model.config.variant!r}, expected a baseline"
+        )
+    if static.vocabulary != vocabulary:
+        raise ValueError(
+            f"{path} has another vocabulary than the dynamic model, "
+            "expected a baseline trained on the same dataset"
+        )
+    return static.model
+
+
+def _ready(model: DynamicTextModel, precision: Precision) -> DynamicTextModel:
+    if precision not in ("double", "single"):
+        raise ValueError(f"precision {precision!r}, expected double or single")
+    cast = model.double() if precision == "double" else model.float()
+    return cast.eval().requires_grad_(requires_grad=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """What both models say of one sentence."""
 
-    dynamic: LogProbabilities
-    static: LogProbabilities
-    """In nats."""
+    dynamic: Values
+    static: Values
+    """Log-probabilities in nats."""
+    entropy: Values
+    static_entropy: Values
     before: Float[Tensor, "entities context_dim"]
     after: Float[Tensor, "entities context_dim"]
-    """d_e of every entity."""
+    """d of every row."""
+    rows: Sequence[int]
+    """Of the sentence's tokens, <bos> and <eos> around them."""
 
 
-States = tuple[ReadingState, ReadingState]
+class States(NamedTuple):
+    """Both models' states after some sentences, of one text or of a batch."""
+
+    dynamic: ReadingState
+    static: ReadingState
+
+
+class Memories(NamedTuple):
+    """What both models have kept of one text's entities that have no row."""
+
+    dynamic: Kept
+    static: Kept
+
+    def copy(self) -> "Memories":
+        """The same, to go on from here more than once."""
+        return Memories(self.dynamic.copy(), self.static.copy())
+
+    def lend(self, states: States, loans: Sequence[Loan], sentence: int) -> States:
+        """Both models' states after these loans."""
+        return States(
+            self.dynamic.lend(states.dynamic, loans, sentence),
+            self.static.lend(states.static, loans, sentence),
+        )
+
+
+class Frequencies:
+    """Log-shares of the training text, where the vocabulary knows its counts (one added to all)."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        counts = vocabulary.counts
+        self._total = sum(counts) + len(counts) if counts else 0
+        self._counts = counts or ()
+
+    def of(self, row: int) -> float | None:
+        """The natural logarithm of a row's share; None where it is not known."""
+        return math.log((self._counts[row] + 1) / self._total) if self._total else None
 
 
 class Engine:
@@ -42,15 +167,41 @@ class Engine:
 
     def __init__(self, models: ModelPair) -> None:
         self.models = models
-        self.lexicon = Lexicon.of(models.vocabulary)
-
-    def rows(self, sentence: Sequence[Word]) -> list[int]:
-        """The rows of a sentence, <bos> and <eos> around it."""
-        return self.lexicon.rows(word.token for word in sentence)
+        self.lexicon = Lexicon(models.vocabulary)
+        self.frequencies = Frequencies(models.vocabulary)
 
     def initial(self, texts: int = 1) -> States:
         """Both models' states before the first sentence."""
-        return self.models.dynamic.initial_state(texts), self.models.static.initial_state(texts)
+        models = (self.models.dynamic, self.models.static)
+        return States(*(model.initial_state(texts) for model in models))
+
+    def memories(self) -> Memories:
+        """Nobody has lost a row yet."""
+        return Memories(Kept.of(self.models.dynamic), Kept.of(self.models.static))
+
+    def rows(self, tokens: Sequence[Token], lender: Lender) -> tuple[list[int], list[Loan]]:
+        """The rows of the next sentence's tokens, without <bos> and <eos>, and its loans."""
+        owned, loans = lender.read(tokens)
+        vocabulary = self.models.vocabulary
+        rows = [
+            self.lexicon.row(token)
+            if isinstance(token, str)
+            else (UNK if row is None else vocabulary.entity_row(row))
+            for token, row in zip(tokens, owned, strict=True)
+        ]
+        return rows, loans
+
+    def encode(self, sentences: Sequence[Sequence[Word]]) -> EncodedDocument:
+        """The rows of a whole text, and what changes hands."""
+        lender = self.lender()
+        encoded = [self.rows([w.token for w in words], lender) for words in sentences]
+        return EncodedDocument(
+            [[BOS, *rows, EOS] for rows, _ in encoded], [loans for _, loans in encoded]
+        )
+
+    def lender(self) -> Lender:
+        """Gives rows to the entities of a text."""
+        return Lender(self.models.vocabulary.entities)
 
     def advance(
         self,
@@ -62,34 +213,58 @@ class Engine:
 
         In a `pool` the static model reads while the dynamic one does.
         """
-        dynamic, static = self.models.dynamic, self.models.static
-        beside = pool and pool.submit(static.score, static.plan(texts), states[1])
-        scores, begins, after = dynamic.trace(dynamic.plan(texts), states[0])
-        static_scores, static_after = (
-            beside.result() if beside else static.score(static.plan(texts), states[1])
+        models = self.models
+        beside = pool and pool.submit(trace, models.static, texts, states.static)
+        dynamic = trace(models.dynamic, texts, states.dynamic)
+        static = beside.result() if beside else trace(models.static, texts, states.static)
+        return _steps(texts, dynamic, static), States(dynamic.state, static.state)
+
+    def advance_lending(
+        self,
+        rows: Sequence[int],
+        loans: Sequence[Loan],
+        states: States,
+        memories: Memories,
+        *,
+        sentence: int,
+    ) -> tuple[list[list[Step]], States]:
+        """Read one sentence (rows) of one text, in which rows change hands."""
+        dynamic, static = (
+            trace_loans(model, rows, loans, state, kept, sentence=sentence)
+            for model, state, kept in zip(
+                (self.models.dynamic, self.models.static), states, memories, strict=True
+            )
         )
-        width = begins.shape[2]
-        found: list[list[Step]] = []
-        firsts = np.cumsum([0, *map(len, texts)])
-        for text, first, *both, last in zip(
-            texts, firsts, scores, static_scores, after.memory, strict=False
-        ):
-            memory = [*begins[first : first + len(text)], last[:, :width]]
-            cuts = np.cumsum([len(sentence) - 1 for sentence in text])[:-1]
-            parts = (np.split(values, cuts) if len(text) else [] for values in both)
-            steps = zip(*parts, memory[:-1], memory[1:], strict=True)
-            found.append([Step(*step) for step in steps])
-        return found, (after, static_after)
+        return _steps([[rows]], dynamic, static), States(dynamic.state, static.state)
 
     def read(self, texts: Sequence[PreparedText]) -> Iterator[list[list[Step]]]:
-        """Read whole texts side by side; each stretch gives some more steps of every text."""
-        rows = [[self.rows(sentence) for sentence in text.sentences] for text in texts]
+        """Read whole texts side by side; each window gives some more steps of every text."""
+        encoded = [self.encode(text.sentences) for text in texts]
+        if any(loans for text in encoded for loans in text.loans):
+            assert len(texts) == 1, "a text that lends rows is read by itself"
+            yield from self._read_lending(encoded[0])
+            return
         states = self.initial(len(texts))
         with ThreadPoolExecutor(1) as pool:
-            for start in range(0, max(map(len, rows), default=0), STRETCH):
-                part = [text[start : start + STRETCH] for text in rows]
-                steps, states = self.advance(part, states, pool)
+            for window in windows([text.sentences for text in encoded], SENTENCES):
+                before = States(*(state.select(window.kept) for state in states))
+                found, states = self.advance(window.sentences, before, pool)
+                steps: list[list[Step]] = [[] for _ in texts]
+                for document, some in zip(window.documents, found, strict=True):
+                    steps[document] = some
                 yield steps
+
+    def _read_lending(self, text: EncodedDocument) -> Iterator[list[list[Step]]]:
+        states, memories = self.initial(), self.memories()
+        for start, end in stretches(text.loans, SENTENCES):
+            part, loans = text.sentences[start:end], text.loans[start]
+            if loans:
+                steps, states = self.advance_lending(
+                    part[0], loans, states, memories, sentence=start
+                )
+            else:
+                steps, states = self.advance([part], states)
+            yield steps
 
     def sentence_nats(
         self, sentences: Sequence[Sequence[int]], states: States
@@ -97,7 +272,58 @@ class Engine:
         """The surprisal of each of these sentences (rows) if it came next, under both models."""
         found = []
         for model, state in zip((self.models.dynamic, self.models.static), states, strict=True):
-            stretch = model.plan([[rows] for rows in sentences], [False] * len(sentences))
-            scores, _ = model.score(stretch, state.select([0] * len(sentences)))
+            window = model.plan([[rows] for rows in sentences], [False] * len(sentences))
+            scores, _ = model.score(window, state.select([0] * len(sentences)))
             found.append([float(-values.sum()) for values in scores])
         return list(zip(*found, strict=True))
+
+    def ranks(self, text: PreparedText) -> list[list[int]]:
+        """The rank of every predicted token of each sentence, 1 for the likeliest of all rows."""
+        model, kept = self.models.dynamic, Kept.of(self.models.dynamic)
+        state, encoded, found = model.initial_state(1), self.encode(text.sentences), []
+        for number, rows in enumerate(encoded.sentences):
+            ranked: list[int] = []
+            loans = encoded.loans[number]
+            if loans:
+                state = kept.lend(state, loans, number)
+            window, after = model.plan([[rows]]), state
+            for start in range(0, len(rows) - 1, _RANKED):
+                positions = range(start, min(start + _RANKED, len(rows) - 1))
+                _, likely, after = model.log_distribution(window, state, positions)
+                targets = torch.tensor(rows)[[place + 1 for place in positions]]
+                own = likely.gather(1, targets.unsqueeze(1))
+                ranked += ((likely > own).sum(1) + 1).tolist()
+            state = after
+            found.append(ranked)
+        return found
+
+
+def next_token(
+    model: DynamicTextModel, state: ReadingState, rows: Sequence[int]
+) -> tuple[Float[Tensor, " vocabulary"], ReadingState]:
+    """The next token's log-probabilities once `rows` of a sentence are read, and the state then.
+
+    In that state the entities are still as they were before the sentence.
+    """
+    window = model.plan([[rows]], [False])
+    _, distribution, after = model.log_distribution(window, state, [len(rows) - 1])
+    return distribution[0], after
+
+
+def _steps(
+    texts: Sequence[Sequence[Sequence[int]]], dynamic: Trace, static: Trace
+) -> list[list[Step]]:
+    """One step for each sentence of each text."""
+    width = dynamic.begins.shape[2]
+    found: list[list[Step]] = []
+    firsts = np.cumsum([0, *map(len, texts)])
+    values = (dynamic.scores, static.scores, dynamic.entropies, static.entropies)
+    for text, first, last, *columns in zip(
+        texts, firsts, dynamic.state.memory, *values, strict=False
+    ):
+        memory = [*dynamic.begins[first : first + len(text)], last[:, :width]]
+        cuts = np.cumsum([len(sentence) - 1 for sentence in text])[:-1]
+        parts = (np.split(column, cuts) if len(text) else [] for column in columns)
+        steps = zip(*parts, memory[:-1], memory[1:], text, strict=True)
+        found.append([Step(*step) for step in steps])
+    return found

@@ -3,34 +3,36 @@
     reader = Reader.from_pretrained("runs/d")
     reading = reader.read("Old Marta kept the ferry. Every morning Marta rowed across.")
 
-Beside the dynamic model stands a static one (`reader/pair.py` says which), so that every number has
-one to compare with. Numbers are made in double precision and are the same, to 1e-9, whatever is
+Beside the dynamic model stands a static one (`reader/engine.py` says which), so that every number
+has one to compare with. Numbers are made in double precision and are the same, to 1e-9, whatever is
 read in the same batch and whether a text is read at once or as a stream.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Self, get_args
 
+from dntm.corpus.anonymize import From
 from dntm.corpus.document import AnonymizedDocument, Document, Token
 from dntm.corpus.resolver import Resolver
-from dntm.corpus.vocabulary import BOS
-from dntm.reader.answers import Continuation, Filling, Predictions, Swap
-from dntm.reader.batch import read_texts
-from dntm.reader.continuation import Sampling, sample
-from dntm.reader.engine import Engine
-from dntm.reader.gaps import Choose, fill_gap, swap_mention
+from dntm.reader.engine import Engine, ModelPair, Precision
 from dntm.reader.meaning import Meanings
-from dntm.reader.pair import ModelPair
-from dntm.reader.position import ReadingPosition
-from dntm.reader.predicting import predict
-from dntm.reader.prepared import PreparedText, tokens_of
-from dntm.reader.preparing import Kinds, Text, prepare
-from dntm.reader.ranking import ranks
-from dntm.reader.reading import Reading, SentenceReading
+from dntm.reader.questions import (
+    Choose,
+    Continuation,
+    Filling,
+    Predictions,
+    Sampling,
+    Swap,
+    fill_gap,
+    predict,
+    sample,
+    swap_mention,
+)
+from dntm.reader.reading import Reading, SentenceReading, Unit, check_unit
 from dntm.reader.scores import TextScores
-from dntm.reader.streaming import Streaming
-from dntm.reader.units import Unit, check_unit
+from dntm.reader.streaming import ReadingPosition, Streaming, read_sentences, read_texts
+from dntm.reader.text import Kinds, PreparedText, Text, prepare, tokens_of
 
 
 class Reader(TextScores):
@@ -50,21 +52,39 @@ class Reader(TextScores):
         path: Path | str | None = None,
         static: Path | str | None = None,
         resolver: Resolver | None = None,
+        *,
+        precision: Precision = "double",
     ) -> Self:
         """Load a run folder or a checkpoint; without a path, the model that comes with dntm.
 
         `static` is the checkpoint of a baseline to compare with. `resolver` finds the entities of
-        texts that are read with entities="resolver".
+        texts that are read with entities="resolver". Single `precision` is faster, and numbers
+        then differ by some 1e-6 with what is read in the same batch.
         """
-        return cls(ModelPair.load(path, static), resolver)
+        return cls(ModelPair.load(path, static, precision), resolver)
 
-    def prepare(self, text: Text, entities: Kinds = None, *, border: int = 0) -> PreparedText:
+    def prepare(
+        self,
+        text: Text,
+        entities: Kinds = None,
+        *,
+        entities_from: From | None = None,
+        border: int = 0,
+    ) -> PreparedText:
         """Find the entities of a text; ValueError where it has no word.
 
-        No mention spans the `border`, before which so many characters stand, white space not
-        counted.
+        Names and unknown words are entities from their first mention on, or, with "repeated" (or
+        where the model's own texts were read so), only if they come again. No mention spans the
+        `border`, before which so many characters stand.
         """
-        return prepare(text, self._engine.lexicon, entities, self._resolver, border=border)
+        return prepare(
+            text,
+            self._engine.lexicon,
+            entities,
+            self._resolver,
+            since=entities_from,
+            border=border,
+        )
 
     def read(self, text: Text, *, entities: Kinds = None, unit: Unit = "bits") -> Reading:
         """Read a whole text."""
@@ -84,6 +104,17 @@ class Reader(TextScores):
             raise TypeError(f"expected several texts, not one {type(texts).__name__}: use read()")
         prepared = (self.prepare(text, entities) for text in texts)
         return read_texts(self._engine, prepared, unit, self.meanings if meanings else None)
+
+    def read_on(
+        self, texts: Iterable[PreparedText], *, unit: Unit = "bits"
+    ) -> Iterator[tuple[PreparedText, list[SentenceReading]]]:
+        """Read many texts, some sentences at a time, so that no long one need be held in memory.
+
+        Only tokens are read, no meanings.
+        """
+        check_unit(unit)
+        for assembly, sentences in read_sentences(self._engine, texts, unit, None):
+            yield assembly.text, sentences
 
     def stream(
         self,
@@ -127,11 +158,11 @@ class Reader(TextScores):
         position, lexicon = self.position(history, entities=entities), self._engine.lexicon
         if isinstance(prefix, str):
             prefix = tokens_of(prefix, position.names, position.surfaces, lexicon)
-        return predict(self.models, position, [BOS, *map(lexicon.row, prefix)], k)
+        return predict(self._engine, position, prefix, k)
 
     def ranks(self, text: Text, *, entities: Kinds = None) -> list[list[int]]:
         """The rank of every predicted token of each sentence among all rows, 1 the likeliest."""
-        return ranks(self._engine, self.prepare(text, entities))
+        return self._engine.ranks(self.prepare(text, entities))
 
     def fill(
         self,
@@ -150,6 +181,8 @@ class Reader(TextScores):
         the whole vocabulary.
         """
         check_unit(unit)
+        if choose not in get_args(Choose):
+            raise ValueError(f"choose {choose!r}, expected one of {', '.join(get_args(Choose))}")
         position = self.position(history, entities=entities)
         return fill_gap(
             self._engine, position, sentence, choose=choose, candidates=candidates, unit=unit

@@ -9,7 +9,6 @@ is one token, and that ends of sentences, which this model predicts, count only 
 """
 
 import math
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, Protocol, overload
 
@@ -17,10 +16,8 @@ import torch
 from torch import Tensor
 
 from dntm.corpus.document import AnonymizedDocument, Document
-from dntm.reader.prepared import PreparedText
-from dntm.reader.preparing import Kinds, Text
-from dntm.reader.reading import Reading, TokenReading
-from dntm.reader.units import Unit
+from dntm.reader.reading import Reading, TokenReading, Unit
+from dntm.reader.text import Kinds, PreparedText, Text
 
 Reduction = Callable[[Tensor], float]
 """Makes one number of a text's log-probabilities, a vector in reading order."""
@@ -143,7 +140,7 @@ class TextScores:
         if len(begins) != len(ends):
             raise ValueError(f"{len(begins)} prefixes for {len(ends)} stimuli, expected as many")
         texts = [
-            self.prepare(f"{begin}{separator}{end}", entities, border=_characters(begin))
+            self.prepare(f"{begin}{separator}{end}", entities, border=len(begin))
             for begin, end in zip(begins, ends, strict=True)
         ]
         return [
@@ -165,18 +162,11 @@ def _tokens(
     return (reading.tokens for reading in reader.read_all(texts, unit=unit, meanings=False))
 
 
-def _characters(text: str) -> int:
-    """As many as the words of the text have, which are read in composed characters."""
-    return len("".join(unicodedata.normalize("NFC", text).split()))
-
-
 def _after(prefix: str, tokens: Sequence[TokenReading]) -> Sequence[TokenReading]:
-    """The tokens that come after the words of the prefix."""
-    left = _characters(prefix)
+    """The tokens that come after the prefix."""
     for place, token in enumerate(tokens):
-        if left <= 0 and not token.end:
+        if token.span[0] >= len(prefix) and not token.end:
             return tokens[place:]
-        left -= 0 if token.end else _characters(token.word)
     raise ValueError(f"no word comes after the prefix {prefix!r}, expected a stimulus of words")
 
 

@@ -1,12 +1,14 @@
-"""Figures 4 to 6: perplexity against how far the reading has come, baseline and model D.
+"""Figures 4 to 6: perplexity against how far the reading has come.
 
-Drawn with matplotlib as SVG in which text stays text. The models differ in colour, mark and dash,
-so that they are told apart in print and by the colour-blind. Colours are CSS variables with a
+The paper's are of the baseline and of model D; here every model that is `drawn` has its line. They
+are drawn with matplotlib as SVG in which text stays text. Lines differ in colour, mark and dash, so
+that they are told apart in print and by the colour-blind. Colours are CSS variables with a
 fallback: a page sets them for light and dark, a file on its own has dark ink. The same numbers give
 the same bytes. The data beside a drawing is that of every model of the study.
 """
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,17 +18,26 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from dntm.evaluation.curves import FEWEST, Band, band
+from dntm.experiments.paper import MODELS, StudyModel
 from dntm.report.document import Data, Figure
 from dntm.report.results import StudyResults
 
+_Dash = str | tuple[int, tuple[int, int]]
 _INK, _FAINT = "#102030", "#a0b0c0"
 _COLOURS = {
     _INK: "var(--ink, #1a1a1a)",
     _FAINT: "var(--line, #c8c8c8)",
     "#0072b2": "var(--model-a, #0072b2)",
     "#d55e00": "var(--model-d, #c04e00)",
+    "#009e73": "var(--model-3, #00805d)",
+    "#cc79a7": "var(--model-4, #a8477e)",
+    "#e69f00": "var(--model-5, #946600)",
+    "#56b4e9": "var(--model-6, #2277aa)",
 }
 """What is drawn with, and what stands in the file."""
+_DASHES: tuple[_Dash, ...] = ("--", "-", "-.", ":", (0, (5, 1)), (0, (1, 1)))
+_LOOKS = tuple(zip(list(_COLOURS)[2:], "osD^vP", _DASHES, strict=True))
+"""Colour, mark and dash of each model, in turns."""
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -54,6 +65,16 @@ class _Kind:
     axis: str
 
 
+@dataclass(frozen=True)
+class _Line:
+    """How a model is drawn."""
+
+    label: str
+    colour: str
+    mark: str
+    dash: _Dash
+
+
 _KINDS = (
     _Kind(4, "position", "all tokens, by their position in the document", "Position of the token"),
     _Kind(
@@ -69,28 +90,34 @@ _KINDS = (
         "Antecedent entities",
     ),
 )
-_MODELS = {
-    "A": ("Baseline (A)", "#0072b2", "o", "--"),
-    "D-gru-relu": ("Dynamic input and output (D)", "#d55e00", "s", "-"),
-}
 
 
 def figures(results: StudyResults) -> list[Figure]:
-    """Figures 4 to 6, of as many of the two models as have a finished run and tokens to draw."""
-    names = [name for name in _MODELS if name in results.models]
-    drawn = [_figure(results, kind, names) for kind in _KINDS]
-    return [figure for figure in drawn if figure is not None]
+    """Figures 4 to 6, of the models that are to be drawn and have a finished run."""
+    drawn = [model for model in MODELS.values() if model.drawn]
+    lines = {
+        model.name: _Line(_label(model, drawn), *_LOOKS[number % len(_LOOKS)])
+        for number, model in enumerate(drawn)
+        if model.name in results.models
+    }
+    found = [_figure(results, kind, lines) for kind in _KINDS]
+    return [figure for figure in found if figure is not None]
 
 
-def _figure(results: StudyResults, kind: _Kind, names: list[str]) -> Figure | None:
+def _label(model: StudyModel, drawn: Sequence[StudyModel]) -> str:
+    alone = sum(other.title == model.title for other in drawn) == 1
+    return model.title if alone else f"{model.title}, {model.detail}"
+
+
+def _figure(results: StudyResults, kind: _Kind, lines: dict[str, _Line]) -> Figure | None:
     every = {
         name: band([run.curves[kind.curve] for run in model.runs])
         for name, model in results.models.items()
     }
-    bands = {name: every[name] for name in names}
+    bands = {line: every[name] for name, line in lines.items()}
     if all(np.isnan(found.mean).all() for found in bands.values()):
         return None
-    seeds = max(len(results.models[name].runs) for name in names)
+    seeds = max(len(results.models[name].runs) for name in lines)
     spread = "Bands are one standard error over seeds. " if seeds > 1 else ""
     return Figure(
         key=f"figure-{kind.number}",
@@ -118,12 +145,12 @@ def _data(bands: dict[str, Band]) -> Data:
     )
 
 
-def _draw(kind: _Kind, bands: dict[str, Band]) -> str:
+def _draw(kind: _Kind, bands: dict[_Line, Band]) -> str:
     with mpl.rc_context(_STYLE):
         drawing = Drawing(figsize=(4.8, 3.2), layout="constrained")
         axes = drawing.subplots()
-        for name, found in bands.items():
-            _line(axes, name, found)
+        for line, found in bands.items():
+            _plot(axes, line, found)
         shown = next(iter(bands.values()))
         filled = np.flatnonzero(~np.isnan(shown.mean))
         ticks = range(filled[0], filled[-1] + 1)
@@ -139,10 +166,10 @@ def _draw(kind: _Kind, bands: dict[str, Band]) -> str:
     return _inline(target.getvalue())
 
 
-def _line(axes: Axes, name: str, found: Band) -> None:
-    label, colour, mark, dash = _MODELS[name]
-    x = np.arange(len(found.mean))
-    axes.plot(x, found.mean, color=colour, marker=mark, markersize=4.5, linestyle=dash, label=label)
+def _plot(axes: Axes, line: _Line, found: Band) -> None:
+    x, colour = np.arange(len(found.mean)), line.colour
+    look: dict[str, Any] = {"color": colour, "marker": line.mark, "linestyle": line.dash}
+    axes.plot(x, found.mean, markersize=4.5, label=line.label, **look)
     low, high = found.mean - found.standard_error, found.mean + found.standard_error
     axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
 
@@ -155,10 +182,10 @@ def _inline(svg: str) -> str:
     return svg
 
 
-def _describe(bands: dict[str, Band]) -> str:
+def _describe(bands: dict[_Line, Band]) -> str:
     parts = []
-    for name, found in bands.items():
+    for line, found in bands.items():
         pairs = zip(found.labels, found.mean, strict=True)
         values = ", ".join(f"{label}: {mean:.1f}" for label, mean in pairs if not np.isnan(mean))
-        parts.append(f"{_MODELS[name][0]}: {values or 'too few tokens'}")
+        parts.append(f"{line.label}: {values or 'too few tokens'}")
     return "; ".join(parts)

@@ -14,20 +14,21 @@ import numpy as np
 import yaml
 
 from dntm.corpus.dataset import Dataset
-from dntm.evaluation.cloze import ClozeRecords
-from dntm.evaluation.cloze_summary import ClozeSummary, summarize_cloze
-from dntm.evaluation.columns import Floats
+from dntm.evaluation.cloze import ClozeRecords, ClozeSummary, summarize_cloze
 from dntm.evaluation.curves import Curve, by_antecedents, by_occurrence, by_position
 from dntm.evaluation.groups import PAPER_GROUPS
-from dntm.evaluation.records import Records
+from dntm.evaluation.records import Floats, Records
 from dntm.evaluation.uncertainty import (
     DocumentSums,
+    as_csv,
     cloze_sums,
     document_names,
+    document_rows,
     group_sums,
+    sum_columns,
     whole_documents,
 )
-from dntm.experiments.models import MODELS, PaperModel
+from dntm.experiments.paper import MODELS, StudyModel
 from dntm.experiments.study import RESULTS, Cell, StudyConfig, StudyFolder, cells
 
 CURVES = {"position": by_position, "occurrence": by_occurrence, "antecedents": by_antecedents}
@@ -46,10 +47,8 @@ class Run:
     parameters: int
     finetuned: int
     """Parameters that training changed: without the encoder where that was pretrained and fixed."""
-    settings: dict[str, Any]
-    """Its config.yaml."""
     validations: list[dict[str, Any]]
-    """Its metrics.jsonl."""
+    """Its metrics.jsonl; empty of a model that was not trained by us."""
     sittings: list[dict[str, Any]]
     """Its machine.json."""
 
@@ -58,7 +57,7 @@ class Run:
 class ModelResults:
     """The finished runs of one model, by rising seed; at least one."""
 
-    model: PaperModel
+    model: StudyModel
     runs: tuple[Run, ...]
 
     def sums(self, group: str) -> DocumentSums:
@@ -97,7 +96,10 @@ class PretrainingRun:
 
 @dataclass(frozen=True)
 class StudyResults:
-    """All that a report is made of."""
+    """All that a report is made of.
+
+    Models are known by name only, and as many as have been run: nothing here asks how they work.
+    """
 
     config: StudyConfig
     dataset: dict[str, Any]
@@ -113,6 +115,11 @@ class StudyResults:
     def runs(self) -> list[Run]:
         """All finished runs."""
         return [run for found in self.models.values() for run in found.runs]
+
+    @property
+    def rows(self) -> list[StudyModel]:
+        """The models that the study plans, finished or not, in the order of the tables."""
+        return [model for name, model in MODELS.items() if name in self.config.models]
 
 
 def read_results(folder: StudyFolder) -> StudyResults:
@@ -139,14 +146,30 @@ def read_results(folder: StudyFolder) -> StudyResults:
     )
 
 
+def documents_csv(results: StudyResults) -> str:
+    """Each document's own sums, for tests of significance that a report does not make.
+
+    A row for every finished run and test document: the tokens of each group with their nats, and
+    the gaps of the cloze test with the sum of their quantiles.
+    """
+    header = ["model", "seed", "document", *sum_columns(PAPER_GROUPS), "gaps", "quantiles"]
+    rows = (
+        [run.cell.model.name, run.cell.seed, *row]
+        for run in results.runs
+        for row in document_rows([*(run.groups[g] for g in PAPER_GROUPS), run.cloze])
+    )
+    return as_csv(header, rows)
+
+
 def _read(run: Path, cell: Cell, document: Callable[[str], str]) -> Run:
     results, records_name, cloze_name = RESULTS
     records = Records.read(run / records_name)
     cloze = ClozeRecords.read(run / cloze_name)
     parameters = _json(run / results)["parameters"]
-    settings = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
-    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    frozen = settings["pretrained"] is not None and settings["training"]["freeze_encoder"]
+    settings = _settings(run)
+    metrics = run / "metrics.jsonl"
+    lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
+    frozen = settings.get("pretrained") is not None and settings["training"]["freeze_encoder"]
     return Run(
         cell=cell,
         groups={g: whole_documents(group_sums([records], g), document) for g in PAPER_GROUPS},
@@ -155,7 +178,6 @@ def _read(run: Path, cell: Cell, document: Callable[[str], str]) -> Run:
         cloze_summary=summarize_cloze(cloze),
         parameters=parameters["total"],
         finetuned=parameters["finetuned" if frozen else "total"],
-        settings=settings,
         validations=[json.loads(line) for line in lines],
         sittings=_sittings(run),
     )
@@ -164,12 +186,16 @@ def _read(run: Path, cell: Cell, document: Callable[[str], str]) -> Run:
 def _read_pretraining(run: Path | None) -> PretrainingRun:
     if run is None:
         return PretrainingRun({}, {}, [])
-    settings, text = run / "config.yaml", run / "text" / "text.json"
-    return PretrainingRun(
-        yaml.safe_load(settings.read_text(encoding="utf-8")) if settings.exists() else {},
-        _json(text) if text.exists() else {},
-        _sittings(run),
+    text = run / "text" / "text.json"
+    return PretrainingRun(_settings(run), _json(text) if text.exists() else {}, _sittings(run))
+
+
+def _settings(run: Path) -> dict[str, Any]:
+    path = run / "config.yaml"
+    found: dict[str, Any] = (
+        yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
     )
+    return found
 
 
 def _sittings(run: Path) -> list[dict[str, Any]]:

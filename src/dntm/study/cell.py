@@ -1,23 +1,22 @@
 """A cell: one model with one seed, trained, scored on the test split, and put to the cloze test.
 
 Every step leaves a file that is complete or absent. Taken up again, a cell goes on after the last
-of them, and training from its latest checkpoint, to the same bits.
+of them, and training from its latest checkpoint, to the same bits. Training ends with a record of
+every predicted token of the test split; only where these are gone is it scored again.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 
+from dntm.benchmark.machine import Sitting
 from dntm.corpus.dataset import Dataset
 from dntm.evaluation.cloze import ClozeRecords, ClozeText
-from dntm.evaluation.scoring import TextModel
 from dntm.experiments.study import RESULTS, Cell, StudyConfig, StudyFolder
-from dntm.study.claim import claimed
-from dntm.study.sitting import Sitting
-from dntm.study.stages import Say, ensure_dataset, ensure_pretraining
-from dntm.training.config import TrainConfig
+from dntm.files import claimed, remove_leftovers
+from dntm.model.text_model import TextModel
+from dntm.study.plan import Say, ensure_dataset, ensure_pretraining, train_config
 from dntm.training.language_modelling import Progress, train_run
 
 _TRAINED, _RECORDS, _CLOZE = RESULTS
@@ -28,38 +27,36 @@ def run_cell(folder: StudyFolder, config: StudyConfig, cell: Cell, say: Say) -> 
     dataset = ensure_dataset(folder, config, say)
     ensure_pretraining(folder, config, say)
     with claimed(folder.lock(cell.name), lambda: say(f"{cell.name} is being run elsewhere")):
+        run = folder.run(cell)
         if folder.finished(cell):
             return
-        run = folder.run(cell)
+        _sweep(run)
         sitting = Sitting.begin(run / "machine.json", torch.get_num_threads())
         sitting.note(now=True)
         if not (run / _TRAINED).exists():
             settings = train_config(folder, config, cell)
-            for progress in train_run(settings, resume=(run / "config.yaml").exists()):
+            resume = (run / "config.yaml").exists()
+            for progress in train_run(settings, resume=resume, keep_records=("test",)):
                 sitting.note()
                 yield progress
-        _score(run, dataset, sitting)
+        _fill_gaps(run, dataset, sitting)
+        _sweep(run)
 
 
-def train_config(folder: StudyFolder, config: StudyConfig, cell: Cell) -> TrainConfig:
-    """The settings of the cell's run; its paths hold wherever a command is called."""
-    return TrainConfig(
-        dataset=folder.dataset.resolve(),
-        output_dir=folder.run(cell).resolve(),
-        seed=cell.seed,
-        pretrained=folder.begins_with(config),
-        model=replace(config.model, variant=cell.model.variant, merging=cell.model.merging),
-        training=config.training,
-    )
-
-
-def _score(run: Path, dataset: Dataset, sitting: Sitting) -> None:
+def _fill_gaps(run: Path, dataset: Dataset, sitting: Sitting) -> None:
+    """The cloze test, and the records of a run that has none."""
     model = TextModel.load(run)
     documents = list(dataset.documents("test"))
     if not (run / _RECORDS).exists():
         model.records(documents).write(run / _RECORDS)
-        sitting.note(now=True)
+    sitting.note(now=True)
     texts = [ClozeText.of(document) for document in documents]
     cloze = ClozeRecords.of(texts, model.fill_all(texts))
     sitting.note(now=True)
     cloze.write(run / _CLOZE)
+
+
+def _sweep(run: Path) -> None:
+    """What a killed process left half written; once more at the end, when even the last is old."""
+    for folder in (run, run / "checkpoints"):
+        remove_leftovers(folder)

@@ -1,9 +1,11 @@
-"""Jobs: the cells of a study as processes, several side by side.
+"""Jobs: the parts of a study as processes, several side by side, each under a claim.
 
-Each cell is a process of its own (`dntm cell STUDY NAME`) that writes its messages to the cell's
-log.txt. A cell that another process works on, here or on another machine, is left to it and looked
-at again later. When the study ends early, its processes are told to save their state, and waited
-for.
+A part is a cell or the pretraining. It is a process of its own (`dntm cell STUDY NAME`), which
+finds everything else in the study's own study.yaml. A cell writes its messages to its log.txt. A
+cell that another process works on, here or on another machine, is left to it and looked at again
+later. When the study ends early, its processes are told to save their state, and waited for.
+
+A claim is a lock that ends with its holder (`dntm.files`).
 """
 
 import ctypes
@@ -17,11 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dntm.experiments.study import Cell, StudyConfig, StudyFolder
-from dntm.study.claim import is_claimed
+from dntm.files import is_claimed
 
 POLL_SECONDS = 0.2
 END_WITH = "DNTM_END_WITH"
 """The environment variable that tells a process which other one started it for a study."""
+LAST_WORDS = 1000
+"""How many bytes of a failed cell's last line are shown, at most."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,9 @@ class Status:
     """The last words of cells that failed."""
 
 
-def cell_command(folder: StudyFolder, cell: Cell) -> list[str]:
-    """The command that runs one cell."""
-    return [sys.executable, "-m", "dntm", "cell", str(folder.path.resolve()), cell.name]
+def part_command(folder: StudyFolder, name: str) -> list[str]:
+    """The command that does one part of a study."""
+    return [sys.executable, "-m", "dntm", "cell", str(folder.path.resolve()), name]
 
 
 def share_done(folder: StudyFolder, config: StudyConfig, cell: Cell) -> float:
@@ -86,21 +90,35 @@ def run_jobs(
             process.wait()
 
 
+def run_part(folder: StudyFolder, name: str) -> None:
+    """Do one part and wait for it, its messages among ours; it ends when this process does."""
+    with subprocess.Popen(
+        part_command(folder, name), env=_tied_environment(), process_group=0
+    ) as process:
+        try:
+            code = process.wait()
+        except BaseException:
+            process.terminate()
+            raise
+    if code:
+        raise ValueError(f"{name} ended with code {code}: see the messages above")
+
+
 def _start(folder: StudyFolder, cell: Cell, threads: int) -> subprocess.Popen[bytes]:
     log = folder.run(cell) / "log.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         return subprocess.Popen(
-            cell_command(folder, cell),
+            part_command(folder, cell.name),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**tied_environment(), "OMP_NUM_THREADS": str(threads)},
+            env={**_tied_environment(), "OMP_NUM_THREADS": str(threads)},
             process_group=0,  # Ctrl-C reaches the study alone, which then ends them once
         )
 
 
-def tied_environment() -> dict[str, str]:
+def _tied_environment() -> dict[str, str]:
     """The environment of a process that is to end with this one (`end_with_the_study`)."""
     return {**os.environ, END_WITH: str(os.getpid())}
 
@@ -117,5 +135,7 @@ def end_with_the_study() -> None:
 
 
 def _last_words(log: Path, code: int) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - LAST_WORDS))
+        lines = file.read().decode("utf-8", errors="replace").strip().splitlines()
     return lines[-1] if lines else f"ended with code {code}"

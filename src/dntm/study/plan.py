@@ -1,13 +1,29 @@
-"""The plan of a study: its settings agreed with its folder, and its text files found."""
+"""The plan of a study: its settings agreed with its folder, and what all of its cells share.
+
+These are the dataset and, where text was given, the pretraining of the context encoder. Each is
+made by whoever comes first; the others wait for it.
+"""
 
 import dataclasses
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from dntm.corpus.catalog import CORPORA
-from dntm.experiments.study import StudyConfig, StudyFolder
-from dntm.files import write_text
+from dntm.corpus.dataset import Dataset
+from dntm.corpus.prepare import prepare, prepare_storyworld
+from dntm.corpus.storyworld.story import StoryworldConfig
+from dntm.experiments.study import Cell, StudyConfig, StudyFolder
+from dntm.files import claimed, new_folder, write_text
 from dntm.model.config import ModelConfig
+from dntm.study.jobs import run_part
+from dntm.training.config import TrainConfig
+from dntm.training.pretraining_config import EncoderConfig, PretrainConfig
+
+Say = Callable[[str], None]
+PRETRAINING = "pretraining"
+"""The part of a study that comes before its cells."""
 
 
 def resolved(config: StudyConfig) -> StudyConfig:
@@ -48,6 +64,73 @@ def agree(folder: StudyFolder, config: StudyConfig) -> None:
             f"{folder.settings} holds a study with other settings ({_difference(saved, config)}): "
             "choose another --output-dir, or give the same settings"
         )
+
+
+def ensure_dataset(folder: StudyFolder, config: StudyConfig, say: Say) -> Dataset:
+    """Build the study's dataset unless it is there."""
+    if not folder.dataset.exists():
+        with claimed(folder.lock("dataset"), lambda: say("the dataset is being built elsewhere")):
+            if not folder.dataset.exists():
+                say(f"building the dataset from {config.corpus}")
+                _build(folder.dataset, config)
+    dataset = Dataset.open(folder.dataset)
+    if missing := [split for split in ("train", "dev", "test") if split not in dataset.splits]:
+        raise ValueError(f"{folder.dataset} has no document in {', '.join(missing)}")
+    return dataset
+
+
+def pretraining_is_due(folder: StudyFolder, config: StudyConfig) -> bool:
+    """Whether the study has text to pretrain on, and that is not done yet."""
+    return bool(config.text) and not (folder.pretraining / "all_results.json").exists()
+
+
+def ensure_pretraining(folder: StudyFolder, config: StudyConfig, say: Say) -> None:
+    """Pretrain the context encoder on the study's text, where it has any, unless that is done."""
+    if pretraining_is_due(folder, config):
+        say(f"pretraining the encoder on {', '.join(config.text)}")
+        run_part(folder, PRETRAINING)
+
+
+def pretrain_config(folder: StudyFolder, config: StudyConfig) -> PretrainConfig:
+    """The settings of the pretraining; its sizes are the model's."""
+    return PretrainConfig(
+        text=tuple(map(Path, config.text)),
+        output_dir=folder.pretraining.resolve(),
+        dataset=folder.dataset.resolve(),
+        store=config.store,
+        model=EncoderConfig(
+            embedding_dim=config.model.embedding_dim, encoder_dim=config.model.encoder_dim
+        ),
+        training=config.pretraining,
+    )
+
+
+def train_config(folder: StudyFolder, config: StudyConfig, cell: Cell) -> TrainConfig:
+    """The settings of the cell's run; its paths hold wherever a command is called."""
+    if cell.model.variant is None:
+        raise ValueError(f"{cell.name} is not one of our models: a study cannot train it")
+    return TrainConfig(
+        dataset=folder.dataset.resolve(),
+        output_dir=folder.run(cell).resolve(),
+        seed=cell.seed,
+        pretrained=folder.begins_with(config),
+        model=dataclasses.replace(
+            config.model, variant=cell.model.variant, merging=cell.model.merging
+        ),
+        training=config.training,
+    )
+
+
+def _build(target: Path, config: StudyConfig) -> None:
+    made = Path(config.corpus)
+    if config.corpus == "storyworld":
+        prepare_storyworld(target, StoryworldConfig(seed=config.reading.seed))
+    elif (made / "dataset.json").is_file():
+        Dataset.open(made)
+        with new_folder(target) as copy:
+            shutil.copytree(made, copy, dirs_exist_ok=True)
+    else:
+        prepare(config.corpus, target, config.reading, config.build, given=config.given)
 
 
 def _fitting(model: ModelConfig, pretrained: Path) -> ModelConfig:

@@ -4,27 +4,33 @@ For every kind of model in the plan a few batches of the real data are trained a
 study's size and with a job's share of threads, and a few documents are scored; of a pretraining
 that is still to come a few updates on sentences of its text. The rest is arithmetic over the tokens
 that a cell reads and the updates that pretraining makes (its text must be read, too, which is not
-in the estimate). Jobs that run side by side slow each other down, and
-so does whatever else the machine does: the time left is corrected as cells finish.
+in the estimate). Jobs that run side by side slow each other down, and so does whatever else the
+machine does: the time left is corrected as cells finish.
 """
 
 import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain, cycle, islice
+from multiprocessing import get_context
 from pathlib import Path
 
-from dntm.corpus.build_store import read_sentences
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.source import files_below
+from dntm.corpus.token_store import read_sentences
 from dntm.corpus.vocabulary import SPECIALS
-from dntm.experiments.models import VARIANTS
+from dntm.experiments.paper import StudyModel
 from dntm.experiments.study import Cell, StudyConfig, StudyFolder
+from dntm.study.jobs import share_done
+from dntm.study.plan import pretraining_is_due
 
 TRIAL_BATCHES = 12
 TRIAL_SECONDS = 4.0
 """How long each kind of model is tried, at most (a batch is always finished)."""
+Estimates = dict[str, float]
+"""Seconds of one cell, by the kind of its model."""
 SETUP_SECONDS = 6.0
 """What a cell needs to start: imports, reading the dataset, saving the weights."""
 
@@ -55,7 +61,7 @@ def work(dataset: Dataset, config: StudyConfig) -> Work:
     recipe = config.training
     return Work(
         trained=recipe.epochs * tokens["train"],
-        scored=(recipe.epochs * recipe.validations + 1) * tokens["dev"] + 2 * tokens["test"],
+        scored=(recipe.epochs * recipe.validations + 1) * tokens["dev"] + tokens["test"],
         gaps=sum(_gaps(document) for document in dataset.documents("test")),
     )
 
@@ -71,14 +77,14 @@ def estimate(speed: Speed, needed: Work) -> float:
 
 
 def measure(
-    folder: StudyFolder, config: StudyConfig, letters: Sequence[str], threads: int
+    folder: StudyFolder, config: StudyConfig, models: Sequence[StudyModel], threads: int
 ) -> dict[str, Speed]:
-    """Try each kind of model; runs in a process of its own, which torch's threads ask for."""
+    """Try one model of each kind; in a process of its own, which torch's threads ask for."""
     import torch
 
     torch.set_num_threads(threads)
     dataset = Dataset.open(folder.dataset)
-    return {letter: _try(dataset, config, letter) for letter in letters}
+    return {model.kind: _try(dataset, config, model) for model in models}
 
 
 def pretraining_seconds(folder: StudyFolder, config: StudyConfig, threads: int) -> float:
@@ -127,26 +133,76 @@ def pretraining_seconds(folder: StudyFolder, config: StudyConfig, threads: int) 
     return left / _rate(done)
 
 
-def letters_of(cells: Iterable[Cell]) -> list[str]:
-    """The kinds of models among the cells."""
-    return sorted({cell.model.letter for cell in cells})
+def try_models(
+    folder: StudyFolder, config: StudyConfig, left: list[Cell], *, threads: int
+) -> tuple[Estimates, list[str]]:
+    """How long a cell of each kind takes, and lines that say how fast each is."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        speeds = pool.submit(measure, folder, config, one_of_each_kind(left), threads).result()
+    needed = work(Dataset.open(folder.dataset), config)
+    lines = [
+        f"trial of {kind}: {speed.trained:,.0f} tokens/s trained, {speed.scored:,.0f} "
+        f"scored, {speed.gaps:,.0f} gaps/s, with {threads} thread{'s' if threads > 1 else ''}"
+        for kind, speed in speeds.items()
+    ]
+    return {kind: estimate(speed, needed) for kind, speed in speeds.items()}, lines
 
 
-def _try(dataset: Dataset, config: StudyConfig, letter: str) -> Speed:
+def try_pretraining(folder: StudyFolder, config: StudyConfig, threads: int) -> float:
+    """Seconds of the pretraining that comes before all cells; 0 where none does."""
+    if not pretraining_is_due(folder, config):
+        return 0.0
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(pretraining_seconds, folder, config, threads).result()
+
+
+def forecast(
+    folder: StudyFolder,
+    config: StudyConfig,
+    left: list[Cell],
+    estimates: Estimates,
+    *,
+    jobs: int,
+    first: float,
+) -> str:
+    """How long all of it will take; `first` are the seconds of pretraining."""
+    each = [estimates[c.model.kind] * (1 - share_done(folder, config, c)) for c in left]
+    total = first + max([sum(each) / jobs, *each])
+    singles = ", ".join(f"{kind} {_time(seconds)}" for kind, seconds in estimates.items())
+    side = f", {jobs} side by side" if jobs > 1 else ""
+    before = f"pretraining: {_time(first)}; " if first else ""
+    return f"estimate: about {_time(total)} for {len(left)} runs{side} ({before}a run: {singles})"
+
+
+def _time(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def one_of_each_kind(cells: Iterable[Cell]) -> list[StudyModel]:
+    """A model of each kind among the cells."""
+    return list({cell.model.kind: cell.model for cell in cells}.values())
+
+
+def _try(dataset: Dataset, config: StudyConfig, tried: StudyModel) -> Speed:
     import torch
 
     from dntm.evaluation.cloze import ClozeRecords, ClozeText
-    from dntm.evaluation.scoring import TextModel
     from dntm.model.language_model import DynamicTextModel
+    from dntm.model.text_model import TextModel
     from dntm.training.batches import epoch_batches
-    from dntm.training.language_modelling import StretchLoss, train_batch
+    from dntm.training.hidden_words import HiddenDocument
+    from dntm.training.language_modelling import WindowLoss, train_batch
     from dntm.training.processes import alone
     from dntm.training.state import TrainingState
 
+    assert tried.variant is not None
     vocabulary, recipe = dataset.vocabulary, config.training
     sizes = replace(
         config.model,
-        variant=VARIANTS[letter],
+        variant=tried.variant,
         vocabulary=len(vocabulary),
         entities=vocabulary.entities,
     )
@@ -155,12 +211,12 @@ def _try(dataset: Dataset, config: StudyConfig, letter: str) -> Speed:
         model.freeze_encoder()
     state = TrainingState.start(model, recipe, seed=0)
     documents = [
-        [vocabulary.encode(sentence) for sentence in document.sentences]
+        HiddenDocument.of([vocabulary.encode(sentence) for sentence in document.sentences])
         for document in islice(dataset.documents("train"), TRIAL_BATCHES * recipe.batch)
     ]
     once = epoch_batches(len(documents), recipe.batch, seed=0, epoch=0)
     batches = islice(cycle(once), TRIAL_BATCHES + 1)
-    step = StretchLoss(model)
+    step = WindowLoss(model, recipe)
     read = (
         train_batch(state, [documents[d] for d in batch], recipe, step, alone())[0]
         for batch in batches

@@ -25,7 +25,7 @@ ITERATIONS, BATCH, NEGATIVES, LEARNING_RATE = 2000, 128, 5, 3e-3
 class BagOfContext(nn.Module):
     """A linear map of the mean of the words around a gap."""
 
-    def __init__(self, x: Float[Tensor, "rows dim"]) -> None:
+    def __init__(self, x: Float[Tensor, "vocabulary dim"]) -> None:
         super().__init__()
         dim = x.shape[1]
         self.x = x
@@ -44,7 +44,11 @@ class BagOfContext(nn.Module):
 
 
 def fit_bag(
-    x: Float[Tensor, "rows dim"], store: TokenStore, share: Float[Tensor, " rows"], *, seed: int = 1
+    x: Float[Tensor, "vocabulary dim"],
+    store: TokenStore,
+    share: Float[Tensor, " vocabulary"],
+    *,
+    seed: int = 1,
 ) -> BagOfContext:
     """Fit the baseline to the sentences that pretraining learned from.
 

@@ -16,33 +16,31 @@ import math
 import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation.groups import as_plain, score_groups
-from dntm.evaluation.scoring import TextModel
 from dntm.model.checkpoint import save_pretrained
+from dntm.model.fast.window import Window, windows
 from dntm.model.language_model import DynamicTextModel, parameter_count
+from dntm.model.naming import nameable
 from dntm.model.reading_state import ReadingState
-from dntm.schedule import Stretch
-from dntm.training.batches import (
-    EncodedDocument,
-    epoch_batches,
-    stretches,
-    tokens_of_stretches,
-)
+from dntm.model.text_model import TextModel
+from dntm.training.batches import epoch_batches, tokens_of_windows
 from dntm.training.config import TrainConfig
+from dntm.training.hidden_words import HiddenDocument, Hiding, TrainingDocument, answers_of
 from dntm.training.initial import initial_model
-from dntm.training.processes import Processes, processes
+from dntm.training.processes import Device, Processes, processes
 from dntm.training.recipe import Recipe
 from dntm.training.run_folder import RunFolder
 from dntm.training.signals import CHECKPOINT_SECONDS, Interrupted, stop_signals
-from dntm.training.state import TrainingState, average, averaged, set_learning_rate
+from dntm.training.state import TrainingState, average, averaged, check_loss, set_learning_rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,17 +58,26 @@ class Progress:
     """Perplexity of each token group on the dev split, right after a validation."""
 
 
-def train_run(config: TrainConfig, *, resume: bool = False) -> Generator[Progress, None, None]:
-    """Train as configured, into `config.output_dir`."""
+def train_run(
+    config: TrainConfig,
+    *,
+    resume: bool = False,
+    device: Device = "auto",
+    keep_records: Sequence[str] = (),
+) -> Generator[Progress, None, None]:
+    """Train as configured, into `config.output_dir`.
+
+    The best weights are scored at the end; of the splits in `keep_records` the record of every
+    predicted token stays in the run folder, as records-SPLIT.csv.
+    """
     dataset = Dataset.open(config.dataset)
     config = config.for_vocabulary(dataset.vocabulary)
     texts = _Texts.of(dataset)
-    with processes() as group:
+    with processes(device) as group, RunFolder.of_one(config.output_dir, group) as folder:
         model = initial_model(config, dataset.vocabulary).to(group.device)
         state = TrainingState.start(model, config.training, config.seed)
-        folder = RunFolder(config.output_dir)
         if group.is_first:
-            folder = RunFolder.resume(config) if resume else RunFolder.begin(config)
+            folder.begin(config, resume=resume)
             folder.restore(state)
         group.wait()
         if not group.is_first:
@@ -78,7 +85,7 @@ def train_run(config: TrainConfig, *, resume: bool = False) -> Generator[Progres
         with stop_signals() as stopped:
             yield from _train(state, _Run(config, folder, texts, group), stopped)
         if group.is_first:
-            folder.write_results(_results(folder, dataset))
+            _hand_in(folder, dataset, model, keep_records)
 
 
 @dataclass(frozen=True)
@@ -86,14 +93,15 @@ class _Texts:
     """What a run reads."""
 
     vocabulary: Vocabulary
-    train: Sequence[EncodedDocument]
+    train: Sequence[TrainingDocument]
     dev: Sequence[AnonymizedDocument]
 
     @classmethod
     def of(cls, dataset: Dataset) -> "_Texts":
         vocabulary = dataset.vocabulary
+        answers = nameable(vocabulary)
         train = [
-            [vocabulary.encode(sentence) for sentence in document.sentences]
+            TrainingDocument.of(document, vocabulary, answers)
             for document in dataset.documents("train")
         ]
         dev = list(dataset.documents("dev"))
@@ -117,7 +125,8 @@ def _train(
 ) -> Iterator[Progress]:
     config, group, train = run.config, run.group, run.texts.train
     recipe, position = config.training, state.position
-    step = group.share_gradients(StretchLoss(state.model))
+    step = group.share_gradients(WindowLoss(state.model, recipe))
+    hiding = Hiding.of(recipe, run.texts.vocabulary)
     saved = time.monotonic()
     per_epoch = -(-len(train) // recipe.batch)
     due = {-(-per_epoch * (i + 1) // recipe.validations) for i in range(recipe.validations)}
@@ -125,7 +134,10 @@ def _train(
     while position.epoch < recipe.epochs:
         batches = epoch_batches(len(train), recipe.batch, seed=config.seed, epoch=position.epoch)
         while position.batch < len(batches):
-            documents = [train[d] for d in batches[position.batch]]
+            documents = [
+                hiding(train[d], np.random.default_rng([config.seed, position.epoch, d]))
+                for d in batches[position.batch]
+            ]
             done = position.epoch * per_epoch + position.batch
             set_learning_rate(state.optimizer, recipe, done / total)
             state.draw_anew(config.seed, done, group.rank)
@@ -136,7 +148,7 @@ def _train(
             position.nats += nats
             yield Progress(batch=done + 1, batches=total, tokens=tokens, nats=nats)
             if position.batch in due and group.is_first:
-                perplexities = _validate(state, run.folder, run.texts)
+                perplexities = _validate(state, recipe, run.folder, run.texts)
                 yield Progress(batch=done + 1, batches=total, validation=perplexities)
             if group.is_first and (stops or time.monotonic() - saved > CHECKPOINT_SECONDS):
                 run.folder.save(state)
@@ -148,26 +160,33 @@ def _train(
         run.folder.save(state)
 
 
-class StretchLoss(nn.Module):
-    """The loss of a stretch, as a module whose gradients processes can share."""
+class WindowLoss(nn.Module):
+    """The loss of a BPTT window, as a module whose gradients processes can share."""
 
-    def __init__(self, model: DynamicTextModel) -> None:
+    def __init__(self, model: DynamicTextModel, recipe: Recipe) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.recipe = model, recipe
 
     def forward(
-        self, stretch: Stretch | None, reading: ReadingState, generator: torch.Generator
-    ) -> tuple[Tensor, ReadingState]:
-        """Sum of nats and the state after the stretch; zero without a stretch."""
-        if stretch is None:
-            return self.model.x.weight.sum() * 0, reading
-        nats, _, after = self.model.loss(stretch, reading, generator=generator)
-        return nats, after.detach()
+        self,
+        window: Window | None,
+        reading: ReadingState,
+        generator: torch.Generator,
+        answers: Int[np.ndarray, " merges"] | None = None,
+    ) -> tuple[Tensor, Tensor, ReadingState]:
+        """What to minimise, the sum of nats, and the state after the window; 0 without one."""
+        if window is None:
+            zero = self.model.x.weight.sum() * 0
+            return zero, zero.detach(), reading
+        nats, named, after = self.model.losses(
+            window, reading, generator, sample=self.recipe.output_sample, answers=answers
+        )
+        return nats + self.recipe.naming_weight * named, nats.detach(), after.detach()
 
 
 def train_batch(
     state: TrainingState[DynamicTextModel],
-    documents: Sequence[EncodedDocument],
+    documents: Sequence[HiddenDocument],
     recipe: Recipe,
     step: nn.Module,
     group: Processes,
@@ -179,36 +198,43 @@ def train_batch(
     model = state.model
     model.train()
     nats = 0.0
-    counts = tokens_of_stretches(documents, recipe.truncation)
+    counts = tokens_of_windows([document.sentences for document in documents], recipe.truncation)
     mine = documents[group.rank :: group.count]
-    pieces = stretches(mine, recipe.truncation)
+    texts = windows([document.sentences for document in mine], recipe.truncation)
     reading = model.initial_state(len(mine))
-    for count in counts:
-        piece = next(pieces, None)
-        stretch = None
-        if piece is not None:
-            sentences, goes_on, kept = piece
-            stretch, reading = model.plan(sentences, goes_on), reading.select(kept)
-        loss, reading = step(stretch, reading, state.generator)
+    for number, count in enumerate(counts):
+        window = answers = None
+        if (text := next(texts, None)) is not None:
+            window = model.plan(
+                text.sentences, text.continues, every_context=model.naming is not None
+            )
+            reading = reading.select(text.kept)
+            start = number * recipe.truncation
+            beside = [mine[d].answers[start : start + recipe.truncation] for d in text.documents]
+            answers = answers_of(window.merges, beside)
+        loss, surprisal, reading = step(window, reading, state.generator, answers)
         state.optimizer.zero_grad()
         (loss * (group.count / count)).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+        check_loss(state, recipe, loss.item() / count, norm)
         state.optimizer.step()
         state.position.updates += 1
         average(state, recipe)
-        nats += loss.item()
+        nats += surprisal.item()
     return sum(counts), nats
 
 
 def _validate(
-    state: TrainingState[DynamicTextModel], folder: RunFolder, texts: _Texts
+    state: TrainingState[DynamicTextModel], recipe: Recipe, folder: RunFolder, texts: _Texts
 ) -> dict[str, float]:
     """Score the dev split, note it, and keep the weights if they are the best so far."""
     position = state.position
     position.validations += 1
     with averaged(state):
         records = TextModel(state.model, texts.vocabulary).records(texts.dev)
-        perplexities = {g: score.perplexity for g, score in score_groups(records).items()}
+        scores = score_groups(records)
+        check_loss(state, recipe, scores["all"].nats / scores["all"].tokens)
+        perplexities = {g: score.perplexity for g, score in scores.items()}
         is_best = perplexities["all"] < position.best
         if is_best:
             position.best = perplexities["all"]
@@ -228,18 +254,23 @@ def _validate(
     return perplexities
 
 
-def _results(folder: RunFolder, dataset: Dataset) -> dict[str, Any]:
-    """The best weights' perplexities on the dev and test splits, and the model's size."""
+def _hand_in(
+    folder: RunFolder, dataset: Dataset, trained: DynamicTextModel, keep_records: Sequence[str]
+) -> None:
+    """Write the best weights' perplexities on the dev and test splits, and the model's size."""
     best = TextModel.load(folder.best)
+    best.model.to(next(trained.parameters()).device)
     config = best.model.config
-    return {
-        "parameters": {
-            "total": parameter_count(config),
-            "finetuned": parameter_count(config, finetuned=True),
-        },
-        "splits": {
-            split: as_plain(score_groups(best.records(list(dataset.documents(split)))))
-            for split in dataset.splits
-            if split != "train"
-        },
+    frozen = any(not parameter.requires_grad for parameter in trained.parameters())
+    sizes = {
+        "total": parameter_count(config),
+        "finetuned": parameter_count(config, finetuned=frozen),
     }
+    kept, splits = [], {}
+    for split in (split for split in dataset.splits if split != "train"):
+        records = best.records(list(dataset.documents(split)))
+        splits[split] = as_plain(score_groups(records))
+        if split in keep_records:
+            kept.append(folder.path / f"records-{split}.csv")
+            records.write(kept[-1])
+    folder.write_results({"parameters": sizes, "splits": splits}, keep=kept)

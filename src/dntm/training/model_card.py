@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from dntm.evaluation.groups import TITLES
+from dntm.settings import read_yaml
 from dntm.training.run_folder import RunFolder
 
 _LIMITS = (
@@ -93,7 +94,6 @@ def _perplexities(run: Path, static: Path | None) -> str:
 
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        values: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return read_yaml(path)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    return values

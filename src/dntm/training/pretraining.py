@@ -21,24 +21,28 @@ import numpy as np
 import torch
 from torch import nn
 
-from dntm.corpus.build_store import build_store
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.source import files_below
-from dntm.corpus.token_store import TokenStore
+from dntm.corpus.token_store import TokenStore, build_store
+from dntm.corpus.vectors import WordVectors
 from dntm.evaluation.completion import recover
-from dntm.model.pretrained_encoder import PretrainedEncoder, log_share
-from dntm.model.sentence_completion import SentenceCompletion
+from dntm.model.naming import nameable
+from dntm.model.pretrained_encoder import NAMING, PretrainedEncoder, log_share
+from dntm.model.sentence_completion import GapNaming, SentenceCompletion
+from dntm.training.initial import begin_with
 from dntm.training.pretraining_config import PretrainConfig, PretrainRecipe
-from dntm.training.processes import Processes, processes
+from dntm.training.processes import Device, Processes, processes
 from dntm.training.run_folder import RunFolder
 from dntm.training.sentence_batches import (
+    NamingBatch,
     Negatives,
     SentenceBatch,
     SentenceBatches,
+    WordsToName,
     sentence_batch,
 )
 from dntm.training.signals import CHECKPOINT_SECONDS, Interrupted, stop_signals
-from dntm.training.state import TrainingState, average, averaged, set_learning_rate
+from dntm.training.state import TrainingState, average, averaged, check_loss, set_learning_rate
 
 VALIDATION_SENTENCES = 1000
 
@@ -61,14 +65,14 @@ def pretrain_run(
     config: PretrainConfig,
     *,
     resume: bool = False,
+    device: Device = "auto",
     reading: Callable[[int], object] = lambda _: None,
 ) -> Generator[PretrainProgress, None, None]:
     """Pretrain as configured, into `config.output_dir`; `reading` is told of words read."""
-    with processes() as group:
+    with processes(device) as group, RunFolder.of_one(config.output_dir, group) as folder:
         if group.is_first:
             ready_text(config, resume=resume, progress=reading)
         group.wait()
-        folder = RunFolder(config.output_dir)
         store = TokenStore.open(folder.path / "text")
         state = _start(config, store, group)
         if group.is_first:
@@ -86,9 +90,17 @@ def _start(
 ) -> TrainingState[SentenceCompletion]:
     generator = torch.Generator().manual_seed(config.seed)
     sizes = config.model
-    model = SentenceCompletion(
-        len(store.vocabulary), sizes.embedding_dim, sizes.encoder_dim, generator
+    named = config.training.objective == "naming"
+    kind = GapNaming if named else SentenceCompletion
+    model = kind(
+        len(store.vocabulary),
+        sizes.embedding_dim,
+        sizes.encoder_dim,
+        generator,
+        context_dim=sizes.context_dim if named else None,
     )
+    if config.vectors:
+        begin_with(model.x, WordVectors.read(config.vectors, store.vocabulary), store.vocabulary)
     return TrainingState.start(model.to(group.device), config.training, config.seed)
 
 
@@ -103,10 +115,11 @@ def _hand_in(
     with averaged(state):
         encoder = {n: p.detach().clone() for n, p in model.encoder.named_parameters()}
         x = model.x.detach().clone()
+        learned = dict(model.named_parameters())
+        naming = {name: learned[name].detach().clone() for name in NAMING if name in learned}
     share = Negatives.smoothed(store.counts, config.training.smoothing).share
-    PretrainedEncoder(store.vocabulary, x, encoder, torch.from_numpy(share).float()).save(
-        folder.best
-    )
+    drawn = torch.from_numpy(share).float()
+    PretrainedEncoder(store.vocabulary, x, encoder, drawn, naming).save(folder.best)
     metrics = folder.metrics.read_text(encoding="utf-8").splitlines()
     folder.write_results({"settings": asdict(config.training), "validations": len(metrics)})
 
@@ -115,10 +128,12 @@ def ready_text(config: PretrainConfig, *, resume: bool, progress: Callable[[int]
     """Make the run folder and read the text into it, unless an interrupted run has done so."""
     words = Dataset.open(config.dataset).vocabulary.words if config.dataset else ()
     files = [f for source in config.text for f in _files(source)]
-    folder = RunFolder.resume(config) if resume else RunFolder.begin(config)
+    folder = RunFolder(config.output_dir)
+    folder.begin(config, resume=resume)
     target = folder.path / "text"
     if not (target / "text.json").exists():
-        build_store(files, target, config.store, words=words, progress=progress)
+        vectors = WordVectors.read(config.vectors) if config.vectors else None
+        build_store(files, target, config.store, words=words, vectors=vectors, progress=progress)
 
 
 def _files(source: Path) -> list[Path]:
@@ -143,11 +158,16 @@ def _train(
     step = group.share_gradients(state.model)
     batches = SentenceBatches(store, recipe.batch, seed=config.seed).numbers(position.updates)
     negatives = Negatives.smoothed(store.counts, recipe.smoothing)
+    to_name = WordsToName(store.counts, nameable(store.vocabulary), recipe.subsample)
     due = {-(-recipe.iterations * (i + 1) // recipe.validations) for i in range(recipe.validations)}
     saved = time.monotonic()
     while position.updates < recipe.iterations:
         random = np.random.default_rng([config.seed, position.updates, recipe.negatives])
-        batch = sentence_batch(store, next(batches), negatives, recipe.negatives, random)
+        batch: SentenceBatch | NamingBatch
+        if recipe.objective == "naming":
+            batch = to_name.batch(store.sentences(next(batches)), recipe.candidates, random)
+        else:
+            batch = sentence_batch(store, next(batches), negatives, recipe.negatives, random)
         set_learning_rate(state.optimizer, recipe, position.updates / recipe.iterations)
         loss = pretrain_batch(state, batch, recipe, step, group)
         total, stops = group.totals([loss, len(stopped)])
@@ -170,17 +190,18 @@ def _train(
 
 def pretrain_batch(
     state: TrainingState[SentenceCompletion],
-    batch: SentenceBatch,
+    batch: SentenceBatch | NamingBatch,
     recipe: PretrainRecipe,
     step: nn.Module,
     group: Processes,
 ) -> float:
     """One update; returns the objective summed over this process's words."""
     mine = batch.share(group.rank, group.count)
-    loss = step(mine.sentences, mine.negatives)
+    loss = step(*mine.inputs)
     state.optimizer.zero_grad()
-    (loss * (group.count / batch.words)).backward()
-    nn.utils.clip_grad_norm_(state.model.parameters(), recipe.clip)
+    (loss * (group.count / max(batch.words, 1))).backward()
+    norm = nn.utils.clip_grad_norm_(state.model.parameters(), recipe.clip)
+    check_loss(state, recipe, float(loss.item()) / max(mine.words, 1), norm)
     state.optimizer.step()
     state.position.updates += 1
     average(state, recipe)
@@ -198,8 +219,12 @@ def _validate(
     position.validations += 1
     bias = log_share(torch.from_numpy(negatives.share)).float()
     sentences = store.sample_held_out(VALIDATION_SENTENCES)
+    answers = None
+    if isinstance(state.model, GapNaming):
+        bias, answers = torch.zeros_like(bias), nameable(store.vocabulary)
     with averaged(state):
-        recovery = recover(sentences, state.model.contexts, state.model.x, bias)
+        model = state.model
+        recovery = recover(sentences, model.contexts, model.compared(), bias, answers)
     found = asdict(recovery) if recovery.words else None
     folder.append(
         {

@@ -1,12 +1,11 @@
 """PretrainConfig: everything that a pretraining run depends on (Section 5.1). No torch in here."""
 
-import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import yaml
+from typing import Literal
 
 from dntm.corpus.token_store import StoreConfig
+from dntm.settings import settle, to_yaml
 from dntm.training.recipe import Optimisation
 
 
@@ -18,10 +17,13 @@ class EncoderConfig:
     """Size of the word embeddings x, and of the context vectors d' that are compared with them."""
     encoder_dim: int = 512
     """Size of each of the context encoder's two LSTMs."""
+    context_dim: int | None = None
+    """Size of the context vectors d', where they are named; otherwise that of the embeddings."""
 
     def __post_init__(self) -> None:
-        for name in ("embedding_dim", "encoder_dim"):
-            if (size := getattr(self, name)) < 1:
+        settle(self)
+        for name in ("embedding_dim", "encoder_dim", "context_dim"):
+            if (size := getattr(self, name)) is not None and size < 1:
                 raise ValueError(f"{name} is {size}, expected at least 1")
 
 
@@ -29,6 +31,9 @@ class EncoderConfig:
 class PretrainRecipe(Optimisation):
     """The settings of pretraining; the defaults are the paper's."""
 
+    objective: Literal["negatives", "naming"] = "negatives"
+    """Tell each hidden word from a few others (the paper), or name it: the cosines of W_dx d' with
+    the embeddings of many words, as hidden words are named in training."""
     batch: int = 128
     """Sentences of an update."""
     iterations: int = 50_000
@@ -37,14 +42,20 @@ class PretrainRecipe(Optimisation):
     """Words drawn at random to tell each hidden word from."""
     smoothing: float = 0.75
     """They are drawn in proportion to their counts raised to this power."""
+    candidates: int = 4096
+    """Words drawn at random to name from, beside the hidden words themselves."""
+    subsample: float = 1e-3
+    """Words whose share f of the text is larger are named with probability sqrt(this / f)."""
     validations: int = 10
     """How often in all the sentences held out are scored."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("batch", "iterations", "negatives", "validations"):
+        for name in ("batch", "iterations", "negatives", "candidates", "validations"):
             if (value := getattr(self, name)) < 1:
                 raise ValueError(f"{name} is {value}, expected at least 1")
+        if self.subsample <= 0:
+            raise ValueError(f"subsample is {self.subsample}, expected more than 0")
         if self.smoothing < 0:
             raise ValueError(f"smoothing is {self.smoothing}, expected at least 0")
 
@@ -57,6 +68,8 @@ class PretrainConfig:
     """Text files, plain or gzip, or folders of them; - is standard input."""
     output_dir: Path
     """The run folder to make."""
+    vectors: Path | None = None
+    """Word vectors to begin with, in the text format of GloVe and word2vec, gzip or not."""
     dataset: Path | None = None
     """A dataset whose words all get a row, so that a language model on it finds each of them."""
     seed: int = 1
@@ -68,10 +81,9 @@ class PretrainConfig:
     training: PretrainRecipe = field(default_factory=PretrainRecipe)
     """How to train."""
 
+    def __post_init__(self) -> None:
+        settle(self)
+
     def to_yaml(self) -> str:
         """All settings, resolved."""
-        plain = dataclasses.asdict(self)
-        plain["text"] = [str(path) for path in self.text]
-        for name in ("output_dir", "dataset"):
-            plain[name] = None if plain[name] is None else str(plain[name])
-        return yaml.safe_dump(plain, sort_keys=False)
+        return to_yaml(self)

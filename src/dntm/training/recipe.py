@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from dntm.settings import settle
+
 
 @dataclass(frozen=True, kw_only=True)
 class Optimisation:
@@ -18,17 +20,23 @@ class Optimisation:
     """How the learning rate falls: not at all, or along a cosine to a hundredth."""
     warmup: float = 0.0
     """Share of all updates over which the learning rate rises from zero."""
+    embedding_rate: float = 1.0
+    """Learning rate of the input embeddings x, as a share of the others'; a small one keeps word
+    vectors they began with near to what they were, 0 fixes them."""
     average: float = 0.0
     """Validate and keep an exponential average of the weights with this decay; 0: the weights
     themselves."""
 
     def __post_init__(self) -> None:
+        settle(self)
         for name in ("learning_rate", "clip"):
             if not (value := getattr(self, name)) > 0:
                 raise ValueError(f"{name} is {value}, expected more than 0")
         for name in ("average", "warmup"):
             if not 0 <= (value := getattr(self, name)) < 1:
                 raise ValueError(f"{name} is {value}, expected at least 0 and below 1")
+        if self.embedding_rate < 0:
+            raise ValueError(f"embedding_rate is {self.embedding_rate}, expected at least 0")
         if self.weight_decay < 0:
             raise ValueError(f"weight_decay is {self.weight_decay}, expected at least 0")
 
@@ -45,6 +53,17 @@ class Recipe(Optimisation):
     """Passes over the training split."""
     validations: int = 2
     """Validations an epoch; the weights of the best one are kept."""
+    output_sample: int = 0
+    """Rows of the output layer that an update works with, for large vocabularies: half of them the
+    most frequent, half drawn anew, besides those that occur; 0: all rows. Scores never sample."""
+    hide: float = 0.0
+    """Hide known words: with this probability all occurrences of a word in a document become an
+    entity, drawn anew every epoch."""
+    reveal: float = 0.0
+    """The reverse for entities that go by one known word, such as names: with this probability they
+    are words."""
+    naming_weight: float = 0.5
+    """Weight of naming hidden words in the loss, where the model has --model.naming."""
     freeze_encoder: bool = True
     """Fix the context encoder where it comes from pretraining."""
 
@@ -53,3 +72,9 @@ class Recipe(Optimisation):
         for name in ("batch", "truncation", "epochs", "validations"):
             if (value := getattr(self, name)) < 1:
                 raise ValueError(f"{name} is {value}, expected at least 1")
+        for name in ("hide", "reveal"):
+            if not 0 <= (value := getattr(self, name)) <= 1:
+                raise ValueError(f"{name} is {value}, expected 0 to 1")
+        for name in ("output_sample", "naming_weight"):
+            if (value := getattr(self, name)) < 0:
+                raise ValueError(f"{name} is {value}, expected at least 0")

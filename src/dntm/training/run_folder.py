@@ -10,12 +10,18 @@ Each is complete or absent: files and folders are written aside and moved into p
 """
 
 import json
+import math
 import shutil
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
-from dntm.files import new_folder, write_text
-from dntm.model.tensors import load_tensors, save_tensors
+import torch
+
+from dntm.files import folder_of_one, new_folder, remove_leftovers, write_text
+from dntm.model.checkpoint import check_weights, current_names, load_tensors, save_tensors
+from dntm.training.processes import MOST_THREADS, Processes
 from dntm.training.state import Model, TrainingState
 
 FORMAT_VERSION = 1
@@ -42,28 +48,33 @@ class RunFolder:
         self.best = path / "best"
 
     @classmethod
-    def begin(cls, config: RunConfig) -> "RunFolder":
-        """Make the folder of a new run."""
-        folder = cls(config.output_dir)
-        if (config.output_dir / "config.yaml").exists():
+    @contextmanager
+    def of_one(cls, path: Path, group: Processes) -> Iterator["RunFolder"]:
+        """The folder, locked by the first process of a run and swept; ValueError where another
+        run is at work in it.
+        """
+        with folder_of_one(path) if group.is_first else nullcontext():
+            if group.is_first:
+                remove_leftovers(path)
+                remove_leftovers(path / "checkpoints")
+            yield cls(path)
+
+    def begin(self, config: RunConfig, *, resume: bool = False) -> None:
+        """Begin a run, or with `resume` go on with what is there of it, be it nothing.
+
+        A run in the folder is not written over, nor gone on with by other settings.
+        """
+        path, settings = self.path / "config.yaml", config.to_yaml()
+        if not path.exists():
+            write_text(path, settings)
+        elif not resume:
             raise ValueError(
-                f"{config.output_dir} holds a run already: pass --resume to go on with it, "
+                f"{self.path} holds a run already: pass --resume to go on with it, "
                 "or choose another folder"
             )
-        write_text(config.output_dir / "config.yaml", config.to_yaml())
-        return folder
-
-    @classmethod
-    def resume(cls, config: RunConfig) -> "RunFolder":
-        """Go on with the run of this folder; its settings must be the same."""
-        path = config.output_dir / "config.yaml"
-        if not path.exists():
-            raise ValueError(f"{config.output_dir} holds no run to resume: it has no config.yaml")
-        saved = path.read_text(encoding="utf-8")
-        if saved != config.to_yaml():
-            changed = _first_difference(saved, config.to_yaml())
+        elif (saved := path.read_text(encoding="utf-8")) != settings:
+            changed = _first_difference(saved, settings)
             raise ValueError(f"{path} differs from the settings given ({changed}): cannot resume")
-        return cls(config.output_dir)
 
     def latest(self) -> Path | None:
         """The newest complete checkpoint."""
@@ -78,7 +89,8 @@ class RunFolder:
         lines = self.metrics.read_text(encoding="utf-8") if self.metrics.exists() else ""
         with new_folder(target, overwrite=True) as folder:
             save_tensors(state.tensors(), folder / "state.safetensors")
-            numbers = {"format_version": FORMAT_VERSION, "metrics": lines, **state.numbers()}
+            header = {"format_version": FORMAT_VERSION, "threads": torch.get_num_threads()}
+            numbers = header | {"metrics": lines} | state.numbers()
             write_text(folder / "state.json", json.dumps(numbers))
         if before and before != target:
             shutil.rmtree(before)
@@ -100,7 +112,10 @@ class RunFolder:
             numbers = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
             version = numbers.pop("format_version")
             metrics: str = numbers.pop("metrics")
-            tensors = load_tensors(checkpoint / "state.safetensors")
+            numbers.pop("threads", None)
+            tensors = current_names(load_tensors(checkpoint / "state.safetensors"))
+            weights = {n: v for n, v in tensors.items() if n.startswith(("model.", "average."))}
+            check_weights(weights, checkpoint / "state.safetensors")
         except (OSError, ValueError, KeyError) as error:
             raise ValueError(f"{checkpoint} is damaged: {error}") from None
         if version != FORMAT_VERSION:
@@ -111,17 +126,34 @@ class RunFolder:
             raise ValueError(f"{checkpoint}: {error}") from None
         return metrics
 
-    def write_results(self, results: dict[str, Any]) -> None:
-        """Write what the run came to; records of earlier weights go, they would be taken for it."""
+    def threads(self) -> int:
+        """With how many threads the latest checkpoint was made; 0 where that is not known.
+
+        Sums depend on it in their last bits.
+        """
+        try:
+            path = (self.latest() or self.path) / "state.json"
+            threads: Any = json.loads(path.read_text(encoding="utf-8"))["threads"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return 0
+        return threads if type(threads) is int and 0 < threads < MOST_THREADS else 0
+
+    def write_results(self, results: dict[str, Any], keep: Collection[Path] = ()) -> None:
+        """Write what the run came to; records of earlier weights go, they would be taken for it.
+
+        Those in `keep` are of the final ones.
+        """
         for kind in ("records", "cloze"):
             for path in self.path.glob(f"{kind}-*.csv"):
-                path.unlink()
-        write_text(self.results, json.dumps(results, indent=2) + "\n")
+                if path not in keep:
+                    path.unlink()
+        write_text(self.results, json.dumps(_null_for_nan(results), indent=2) + "\n")
 
     def read_results(self) -> dict[str, Any]:
         """What the run came to; ValueError where it has not ended."""
         try:
-            results: dict[str, Any] = json.loads(self.results.read_text(encoding="utf-8"))
+            text = self.results.read_text(encoding="utf-8")
+            results: dict[str, Any] = json.loads(text, object_hook=_nan_for_null)
         except FileNotFoundError:
             raise ValueError(
                 f"{self.path} has no all_results.json: the run has not ended"
@@ -131,7 +163,18 @@ class RunFolder:
     def append(self, line: dict[str, Any]) -> None:
         """Add a line of metrics."""
         lines = self.metrics.read_text(encoding="utf-8") if self.metrics.exists() else ""
-        write_text(self.metrics, lines + json.dumps(line) + "\n")
+        write_text(self.metrics, lines + json.dumps(_null_for_nan(line)) + "\n")
+
+
+def _null_for_nan(value: Any) -> Any:
+    """Numbers that JSON does not have, such as the perplexity of an empty group, are null."""
+    if isinstance(value, dict):
+        return {name: _null_for_nan(item) for name, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _nan_for_null(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: math.nan if value is None else value for name, value in values.items()}
 
 
 def _first_difference(saved: str, given: str) -> str:

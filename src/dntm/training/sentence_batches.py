@@ -11,8 +11,9 @@ are drawn; here from counts to the power of .75, as in word2vec, which it cites.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,12 +40,49 @@ class SentenceBatch:
         """Hidden words of the batch."""
         return len(self.negatives)
 
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """What `SentenceCompletion` takes."""
+        return self.sentences, self.negatives
+
     def share(self, rank: int, of: int) -> "SentenceBatch":
         """The sentences that one of several processes reads."""
         ends = np.cumsum([len(sentence) for sentence in self.sentences])[:-1]
         negatives = np.split(self.negatives, ends)[rank::of] if self.sentences else []
         empty = self.negatives[:0]
         return SentenceBatch(self.sentences[rank::of], np.concatenate([empty, *negatives]))
+
+
+@dataclass(frozen=True)
+class NamingBatch:
+    """Sentences as rows, which of their words are to be named, and the words to name them from."""
+
+    sentences: list[Rows]
+    named: NDArray[np.bool_]
+    """For each word, in reading order through the sentences."""
+    candidates: Rows
+    """In rising order; every word that is named is among them."""
+    log_included: NDArray[np.float32]
+    """The logarithm of each candidate's probability to be one; 0 for words that are named."""
+
+    @property
+    def words(self) -> int:
+        """Hidden words of the batch."""
+        return int(self.named.sum())
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """What `GapNaming` takes."""
+        return self.sentences, self.named, self.candidates, self.log_included
+
+    def share(self, rank: int, of: int) -> "NamingBatch":
+        """The sentences that one of several processes reads."""
+        ends = np.cumsum([len(sentence) for sentence in self.sentences])[:-1]
+        named = np.split(self.named, ends)[rank::of] if self.sentences else []
+        empty = self.named[:0]
+        return replace(
+            self, sentences=self.sentences[rank::of], named=np.concatenate([empty, *named])
+        )
 
 
 class SentenceBatches:
@@ -119,6 +157,41 @@ def sentence_batch(
     random: np.random.Generator,
 ) -> SentenceBatch:
     """The batch of these sentences."""
-    sentences = [store.sentence(int(number)).astype(np.int64) for number in numbers]
+    sentences = store.sentences(numbers)
     words = sum(map(len, sentences))
     return SentenceBatch(sentences, negatives.draw(words, each, random))
+
+
+class WordsToName:
+    """Which words are named and how often, and what they are told from.
+
+    Frequent words say little and would be most of the work: of a word whose share f of the text is
+    above `subsample` only sqrt(subsample / f) are named. Candidates are drawn by the square root of
+    how often they are named.
+    """
+
+    def __init__(
+        self, counts: NDArray[np.int64], answers: NDArray[np.bool_], subsample: float
+    ) -> None:
+        share = counts / max(counts.sum(), 1)
+        often = np.sqrt(subsample / np.maximum(share, 1e-12))
+        self.named = np.where(answers & (counts > 0), np.minimum(1.0, often), 0.0)
+        """The probability that an occurrence of each row is named."""
+        self._drawn = np.sqrt(counts * self.named)
+        if not self._drawn.any():
+            raise ValueError("the text holds no word that could be named")
+        self._drawn /= self._drawn.sum()
+        self._until = np.cumsum(self._drawn)
+
+    def batch(
+        self, sentences: list[Rows], candidates: int, random: np.random.Generator
+    ) -> NamingBatch:
+        """Choose the words to name, and draw so many candidates beside them."""
+        words = np.concatenate(sentences)
+        named = random.random(len(words)) < self.named[words]
+        drawn = np.searchsorted(self._until, random.random(candidates) * self._until[-1])
+        answers = np.unique(words[named])
+        rows = np.union1d(answers, np.minimum(drawn, len(self._drawn) - 1))
+        included = -np.expm1(candidates * np.log1p(-np.minimum(self._drawn[rows], 1 - 1e-9)))
+        included[np.searchsorted(rows, answers)] = 1.0
+        return NamingBatch(sentences, named, rows, np.log(included).astype(np.float32))

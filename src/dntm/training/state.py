@@ -17,6 +17,11 @@ from torch import Tensor, nn
 from dntm.training.recipe import Optimisation
 
 Model = TypeVar("Model", bound=nn.Module)
+MOST_NATS = 700.0
+"""A loss a token above it has a perplexity that no number holds."""
+
+EMBEDDINGS = ("x", "x.weight")
+"""What the input embeddings are called, in pretraining and in the language model."""
 
 
 @dataclass
@@ -49,21 +54,22 @@ class TrainingState(Generic[Model]):
     @classmethod
     def start(cls, model: Model, recipe: Optimisation, seed: int) -> Self:
         """The state before the first update."""
-        learned = [p for p in model.parameters() if p.requires_grad]
-        optimizer: torch.optim.Optimizer
+        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        learned = [p for _, p in named]
+        own_rate = recipe.embedding_rate != 1
+        slow = [p for name, p in named if own_rate and name in EMBEDDINGS]
+        rest = [p for name, p in named if not (own_rate and name in EMBEDDINGS)]
+        groups: list[dict[str, Any]] = [{"params": rest}]
         if recipe.weight_decay:
-            matrices = [p for p in learned if p.dim() > 1]
-            vectors = [p for p in learned if p.dim() <= 1]
-            optimizer = torch.optim.AdamW(
-                [
-                    {"params": matrices, "weight_decay": recipe.weight_decay},
-                    {"params": vectors, "weight_decay": 0.0},
-                ],
-                lr=recipe.learning_rate,
-                fused=True,
-            )
-        else:
-            optimizer = torch.optim.Adam(learned, lr=recipe.learning_rate, fused=True)
+            groups = [
+                {"params": [p for p in rest if p.dim() > 1], "weight_decay": recipe.weight_decay},
+                {"params": [p for p in rest if p.dim() <= 1], "weight_decay": 0.0},
+            ]
+        if slow:
+            # No decay either: the word vectors they began with are worth keeping.
+            groups.append({"params": slow, "weight_decay": 0.0, "rate": recipe.embedding_rate})
+        kind = torch.optim.AdamW if recipe.weight_decay else torch.optim.Adam
+        optimizer = kind(groups, lr=recipe.learning_rate, fused=True)
         average = {}
         if recipe.average:
             average = {name: p.detach().clone() for name, p in model.named_parameters()}
@@ -119,6 +125,24 @@ class TrainingState(Generic[Model]):
         self.position = Position(**numbers)
 
 
+class Diverged(ValueError):  # noqa: N818
+    """The loss is no number any more; nothing of it is saved."""
+
+
+def check_loss(
+    state: TrainingState[Model], recipe: Optimisation, loss: float, norm: Tensor | None = None
+) -> None:
+    """Raise Diverged where the loss a token, or the gradient's norm, has left the numbers."""
+    fine = loss < MOST_NATS and (norm is None or bool(norm.isfinite()))
+    if not fine:
+        what = f"the loss is {loss:.3g}" if not loss < MOST_NATS else f"the gradient is {norm:.3g}"
+        raise Diverged(
+            f"training diverged after {state.position.updates} updates: {what}. The last "
+            f"checkpoint is kept; begin again in another folder with a smaller learning rate (it "
+            f"was {recipe.learning_rate:g}), a warmup, or a smaller clip"
+        )
+
+
 def set_learning_rate(optimizer: torch.optim.Optimizer, recipe: Optimisation, done: float) -> None:
     """The learning rate after a share of the run."""
     factor = 1.0
@@ -128,7 +152,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, recipe: Optimisation, do
         left = (done - recipe.warmup) / (1 - recipe.warmup)
         factor = 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * left))
     for group in optimizer.param_groups:
-        group["lr"] = recipe.learning_rate * factor
+        group["lr"] = recipe.learning_rate * factor * group.get("rate", 1.0)
 
 
 @torch.no_grad()

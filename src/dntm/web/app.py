@@ -20,11 +20,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from dntm.reader.pair import ModelPair
+from dntm.reader.engine import ModelPair
 from dntm.reader.reader import Reader
 from dntm.web.events import line
-from dntm.web.guard import Guard
-from dntm.web.limits import Limits, Refused
+from dntm.web.guard import Guard, Limits, Refused
 from dntm.web.pages import File, examples, page_files
 from dntm.web.readings import OpenReading, Readings
 from dntm.web.requests import ENTITIES, body_of

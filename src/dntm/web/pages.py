@@ -6,6 +6,7 @@ reading, which the browser fills. Its policy allows these scripts alone, by thei
 
 import base64
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ class Example:
 
     title: str
     text: str
+    edit: tuple[int, str]
+    """A sentence (from 1) and what to put in its place, to see what that does to the meanings."""
 
 
 def page_files() -> dict[str, File]:
@@ -56,11 +59,12 @@ def page_files() -> dict[str, File]:
 
 def examples() -> list[Example]:
     """The texts that come with the package: the first line is the title."""
-    texts = sorted((files("dntm.web") / "texts").iterdir(), key=lambda entry: entry.name)
+    folder = files("dntm.web") / "texts"
+    edits = json.loads((folder / "edits.json").read_text(encoding="utf-8"))
     found = []
-    for entry in texts:
-        title, _, text = entry.read_text(encoding="utf-8").partition("\n")
-        found.append(Example(title, text.strip()))
+    for name, (sentence, instead) in sorted(edits.items()):
+        title, _, text = (folder / f"{name}.txt").read_text(encoding="utf-8").partition("\n")
+        found.append(Example(title, text.strip(), (sentence, instead)))
     return found
 
 

@@ -2,29 +2,118 @@
 
 A reading is a stream of sentences, and each sentence is one task of the pool: between two of them
 the next reader has its turn, and a reader who has left is simply not computed any further. Every
-reading has a name nobody can guess and its own sentences. What is remembered of it (`memory`) is
-only ever a beginning of the text that is asked about: the reader compares word by word.
+reading has a name nobody can guess and its own sentences. What is remembered of it is only ever a
+beginning of the text that is asked about: the reader compares word by word.
 """
 
+import asyncio
 import secrets
+import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
-from dntm.reader.prepared import PreparedText
 from dntm.reader.reader import Reader
 from dntm.reader.reading import SentenceReading
-from dntm.web.events import end_event, map_events, sentence_event, start_event
-from dntm.web.limits import LEFT, Limits, Refused
-from dntm.web.memory import Memory
+from dntm.reader.text import PreparedText
+from dntm.web.events import (
+    Trails,
+    end_event,
+    map_events,
+    predictions_answer,
+    sentence_event,
+    start_event,
+)
+from dntm.web.guard import ENDING, LEFT, Limits, Refused
 from dntm.web.requests import PredictRequest, ReadRequest
-from dntm.web.trails import Trails
-from dntm.web.work import Work, Workers
 
+T = TypeVar("T")
 CANDIDATES = 8
+ASKED = 500
+"""So many are asked for, since those of new entities are added up."""
 HasLeft = Callable[[], Awaitable[bool]]
 """Whether the one who asked is gone."""
+
+
+class Work:
+    """One request's share of the threads: its place, and the time it has left."""
+
+    def __init__(
+        self, pool: ThreadPoolExecutor, limit: float, leave: Callable[["Work"], None]
+    ) -> None:
+        self._pool = pool
+        self._limit = limit
+        self._leave = leave
+        self._began = time.monotonic()
+        self._stopped = asyncio.Event()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been going on."""
+        return time.monotonic() - self._began
+
+    def close(self) -> None:
+        """Give the place back."""
+        self._leave(self)
+
+    def stop(self) -> None:
+        """The server ends."""
+        self._stopped.set()
+
+    async def run(self, task: Callable[[], T]) -> T:
+        """Run one task in the pool, if there is time left."""
+        if self._stopped.is_set():
+            raise Refused(*ENDING)
+        running = asyncio.get_running_loop().run_in_executor(self._pool, task)
+        stopped = asyncio.ensure_future(self._stopped.wait())
+        try:
+            await asyncio.wait(
+                (running, stopped),
+                timeout=max(self._limit - self.seconds, 0),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if running.done():
+                return running.result()
+        finally:
+            stopped.cancel()
+            running.cancel()
+        if self._stopped.is_set():
+            raise Refused(*ENDING)
+        raise Refused(503, f"reading took longer than {self._limit:g} s and was stopped")
+
+
+class Workers:
+    """The threads that run the model, and a place for each request that is being worked on."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="reading")
+        self._open: set[Work] = set()
+
+    @property
+    def active(self) -> int:
+        """How many requests are being worked on."""
+        return len(self._open)
+
+    def begin(self) -> Work:
+        """Take a place, if one is free. It must be closed."""
+        if self.active >= self._limits.readings:
+            raise Refused(
+                503, f"{self._limits.readings} texts are being read already: try again in a moment"
+            )
+        work = Work(self._pool, self._limits.seconds, self._open.discard)
+        self._open.add(work)
+        return work
+
+    def close(self) -> None:
+        """Nothing more is worked on: who waits for an answer is told so."""
+        for work in self._open:
+            work.stop()
+        self._pool.shutdown(wait=False)
 
 
 class Readings:
@@ -47,20 +136,32 @@ class Readings:
             work.close()
             raise
 
-    async def predictions(self, body: dict[str, Any], has_left: HasLeft) -> dict[str, Any]:
-        """What both models expected at a token."""
+    async def predictions(
+        self, body: dict[str, Any], has_left: HasLeft
+    ) -> dict[str, Any] | list[dict[str, Any]]:
+        """What both models expected at a token; a list where all of the sentence are asked for."""
         with closing(self.workers.begin()) as work:
             request = await work.run(lambda: PredictRequest.parse(body, self.limits))
             sentences = await self._beginning(work, request.reading, request.sentence + 1, has_left)
-            words = [token.entity or token.word for token in sentences[-1].tokens]
-            if request.position >= len(words):
-                raise Refused(422, f"position must be 0 to {len(words) - 1}")
-            before = sentences[-2].position if len(sentences) > 1 else ""
-            assert before is not None
-            found = await work.run(
-                lambda: self.reader.predictions(before, words[: request.position], CANDIDATES)
-            )
-            return found.to_dict()
+            length = len(sentences[-1].tokens)
+            if request.position is not None and request.position >= length:
+                raise Refused(422, f"position must be 0 to {length - 1}")
+            wanted = range(length) if request.position is None else [request.position]
+            found = []
+            for position in wanted:
+                if await has_left():
+                    raise Refused(*LEFT)
+                found.append(await work.run(partial(self._predicted, sentences, position)))
+            return found if request.position is None else found[0]
+
+    def _predicted(self, sentences: Sequence[SentenceReading], position: int) -> dict[str, Any]:
+        words = [token.entity or token.word for token in sentences[-1].tokens][:position]
+        before = sentences[-2].position if len(sentences) > 1 else ""
+        assert before is not None
+        seen = {token.entity for sentence in sentences[:-1] for token in sentence.tokens}
+        seen.update(word for word in words if isinstance(word, int))
+        asked = min(ASKED, len(self.reader.vocabulary))
+        return predictions_answer(self.reader.predictions(before, words, asked), seen, CANDIDATES)
 
     async def maps(self, body: dict[str, Any], has_left: HasLeft) -> list[dict[str, Any]]:
         """The maps of the first `have` sentences of a text, whose reading did not reach its end."""
@@ -179,3 +280,60 @@ def _onward(
 def _is_known(sentence: SentenceReading, known: Sequence[SentenceReading]) -> bool:
     """Whether it was not computed: the reader gives the tokens of a known sentence again."""
     return sentence.index < len(known) and known[sentence.index].tokens is sentence.tokens
+
+
+class Memory:
+    """What was read, kept for a while, so that an edited text is read only from the edit on.
+
+    A reading is kept as the beginning of one text, without a gap. There are never more sentences
+    than the limit: the readings used longest ago are forgotten first, one that is under way never;
+    what still finds no room is not kept, and has to be read again if it is asked for.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._readings: OrderedDict[str, list[SentenceReading]] = OrderedDict()
+        self._under_way: set[str] = set()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._readings.values()))
+
+    def begin(self, name: str) -> None:
+        """From now on a reading is under way: it is not forgotten."""
+        self._under_way.add(name)
+
+    def end(self, name: str) -> None:
+        """It is under way no more."""
+        self._under_way.discard(name)
+
+    def recall(self, name: str) -> tuple[SentenceReading, ...]:
+        """The sentences of a reading, as far as they are remembered."""
+        if name not in self._readings:
+            return ()
+        self._readings.move_to_end(name)
+        return tuple(self._readings[name])
+
+    def add(self, name: str, sentence: SentenceReading) -> None:
+        """Keep one more sentence of a reading, if it is the next one and there is room."""
+        kept = self._readings.setdefault(name, [])
+        if sentence.index == len(kept):
+            kept.append(sentence)
+        self._make_room(name)
+
+    def keep(self, name: str, sentences: Sequence[SentenceReading]) -> None:
+        """Keep the beginning of a text as this reading, as far as there is room."""
+        self._readings[name] = list(sentences)
+        self._make_room(name)
+
+    def _make_room(self, name: str) -> None:
+        self._readings.move_to_end(name)
+        over = len(self) - self._limit
+        others = [other for other in self._readings if other not in (name, *self._under_way)]
+        for other in others:
+            if over <= 0:
+                break
+            over -= len(self._readings.pop(other))
+        kept = self._readings[name]
+        del kept[len(kept) - max(over, 0) :]
+        if not kept:
+            del self._readings[name]

@@ -1,19 +1,23 @@
 """Requests: what the page asks for, checked field by field before anything is computed.
 
-A body that is too large is 413, one that makes no sense 422; the message names the field.
+A body that is too large is 413, one that makes no sense 422; the message names the field. The
+model reads tokens, the page shows and edits sentences as they were written; both come from the same
+rules (`corpus.text`), so sentence i of one is sentence i of the other.
 """
 
 import asyncio
 import json
+import re
+import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from starlette.requests import ClientDisconnect, Request
 
-from dntm.corpus.text import WORD
-from dntm.reader.preparing import Kind
-from dntm.web.limits import LEFT, Limits, Refused
-from dntm.web.surface import RawSentence, joined, raw_sentences
+from dntm.corpus.text import WORD, sentences_of
+from dntm.reader.text import Kind
+from dntm.web.guard import LEFT, Limits, Refused
 
 ENTITIES: dict[str, tuple[str, tuple[Kind, ...]]] = {
     "both": ("names and unknown words", ("names", "unknown")),
@@ -22,9 +26,21 @@ ENTITIES: dict[str, tuple[str, tuple[Kind, ...]]] = {
     "inline": ("marked in the text: [1], [2]", ("inline",)),
 }
 """What may count as an entity: how the page calls it, and how the reader does."""
-
-
 LONGEST_ID = 64
+MARKS = 30
+"""Combining marks on one letter, as Unicode's stream-safe text has them: putting n marks in order
+takes n * n steps, during which no other thread of Python runs."""
+_EMPTY_LINES = re.compile(r"\n\s*\n")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff]")
+
+
+@dataclass(frozen=True, slots=True)
+class RawSentence:
+    """A sentence as it was written, white space made single."""
+
+    text: str
+    paragraph: int
+    """From zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +81,8 @@ class PredictRequest:
 
     reading: ReadRequest
     sentence: int
-    position: int
+    position: int | None
+    """None for every token of the sentence."""
 
     @classmethod
     def parse(cls, body: dict[str, Any], limits: Limits) -> Self:
@@ -74,8 +91,10 @@ class PredictRequest:
         sentence, position = (body.get(name) for name in ("sentence", "position"))
         if type(sentence) is not int or not 0 <= sentence < len(reading.sentences):
             raise Refused(422, f"sentence must be 0 to {len(reading.sentences) - 1}")
+        if position == "all":
+            return cls(reading=reading, sentence=sentence, position=None)
         if type(position) is not int or position < 0:
-            raise Refused(422, "position must be the number of a word, from 0")
+            raise Refused(422, "position must be the number of a word, from 0, or all")
         return cls(reading=reading, sentence=sentence, position=position)
 
 
@@ -114,6 +133,8 @@ def _sentences(text: object, limits: Limits) -> tuple[RawSentence, ...]:
         text.encode()
     except UnicodeEncodeError:
         raise Refused(422, "the text holds half a character, which cannot be read") from None
+    if _most_marks(text) > MARKS:
+        raise Refused(422, f"the text has a letter with more than {MARKS} accents or other marks")
     sentences = raw_sentences(text)
     if not sentences:
         raise Refused(422, "the text is empty: paste or open one, or choose an example")
@@ -128,3 +149,46 @@ def _sentences(text: object, limits: Limits) -> tuple[RawSentence, ...]:
                 422, f"sentence {number} has {words:,} words; at most {limits.words:,} are read"
             )
     return tuple(sentences)
+
+
+def raw_sentences(text: str) -> list[RawSentence]:
+    """Cut a text into paragraphs at empty lines and these into sentences."""
+    plain = _CONTROL.sub(" ", unicodedata.normalize("NFC", text)).replace("\r\n", "\n")
+    plain = plain.replace("\r", "\n").strip()
+    found: list[RawSentence] = []
+    for number, paragraph in enumerate(_EMPTY_LINES.split(plain)):
+        sentences = sentences_of(" ".join(paragraph.split()))
+        found += [RawSentence(sentence, number) for sentence in sentences if sentence.strip()]
+    return found
+
+
+def _most_marks(text: str) -> int:
+    """The longest run of combining marks."""
+    most = run = 0
+    for character in "" if text.isascii() else text:
+        run = run + 1 if unicodedata.combining(character) else 0
+        most = max(most, run)
+    return most
+
+
+def joined(sentences: Sequence[RawSentence]) -> str:
+    """A text that is cut into these sentences again."""
+    paragraphs: dict[int, list[str]] = {}
+    for sentence in sentences:
+        paragraphs.setdefault(sentence.paragraph, []).append(sentence.text)
+    return "\n\n".join(" ".join(parts) for parts in paragraphs.values())
+
+
+def spaces(sentence: str, words: Sequence[str]) -> list[bool]:
+    """Whether white space stands before each word (or words) of a sentence."""
+    found, place = [], 0
+    for word in words:
+        begin = place
+        while place < len(sentence) and sentence[place].isspace():
+            place += 1
+        found.append(place > begin)
+        left = sum(not character.isspace() for character in word)
+        while left and place < len(sentence):
+            left -= not sentence[place].isspace()
+            place += 1
+    return found

@@ -1,15 +1,120 @@
-"""The server: one address of this machine, a page on it, until it is interrupted."""
+"""The server: one address of this machine, a page on it, until it is interrupted.
 
+uvicorn answers; here is what it leaves open. A connection that says nothing, or whose request never
+ends, is dropped after a while, and one that does not read what it is sent as well: neither can keep
+others out. Where there are too many connections the one that has been idle longest makes room. When
+the server ends, so do open readings, with a message and without a traceback.
+"""
+
+import asyncio
 import socket
 import threading
 import time
 import webbrowser
+from typing import Any
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from dntm.web.guard import HEADERS
 
 GRACE = 3
 """Seconds that open answers have to end when the server does."""
+
+
+class Connection(H11Protocol):
+    """A connection that cannot stall the server."""
+
+    patience = 10.0
+    """Seconds for the head of a request to arrive, and for an answer to be taken."""
+    most = 512
+    """Connections at the same time."""
+
+    def __init__(self, *settings: Any, **more: Any) -> None:
+        super().__init__(*settings, **more)
+        self._silent: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+        self._last = time.monotonic()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request; who has been idle longest may have to make room."""
+        super().connection_made(transport)
+        self._silent = self.loop.call_later(self.patience, transport.abort)
+        if len(self.connections) > self.most:
+            ours = (one for one in self.connections if isinstance(one, Connection))
+            longest = min((one for one in ours if one.is_idle), key=lambda one: one._last)
+            longest.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Wait no more once the head of a request is complete."""
+        super().data_received(data)
+        self._last = time.monotonic()
+        if self.conn.their_state is not h11.IDLE:
+            self._silent = _ended(self._silent)
+        elif self._silent is None:
+            self._silent = self.loop.call_later(self.patience, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing."""
+        self._silent, self._stalled = _ended(self._silent), _ended(self._stalled)
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Begin to wait for what was sent to be taken."""
+        super().pause_writing()
+        self._stalled = self.loop.call_later(self.patience, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It was taken."""
+        self._stalled = _ended(self._stalled)
+        super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, with the headers that every answer has."""
+        headers = {**HEADERS, "Content-Type": "text/plain; charset=utf-8", "Connection": "close"}
+        refusal = h11.Response(status_code=400, headers=list(headers.items()))
+        for event in (refusal, h11.Data(data=msg.encode()), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing that came over it is being worked on."""
+        return self.cycle is None or self.cycle.response_complete
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, which tells those who wait for an answer when it ends."""
+
+    def __init__(self, app: Starlette) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=Connection,
+                ws="none",
+                log_level="error",
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                timeout_graceful_shutdown=2 * GRACE,
+                timeout_keep_alive=30,
+            )
+        )
+        self._readings = app.state.readings
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop the readings; who does not take the message is cut off."""
+        self._readings.workers.close()
+        for_the_rest = asyncio.get_running_loop().call_later(GRACE, self._cut_off)
+        await super().shutdown(sockets)
+        for_the_rest.cancel()
+
+    def _cut_off(self) -> None:
+        for connection in list(self.server_state.connections):
+            assert isinstance(connection, Connection)
+            connection.transport.abort()
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -41,17 +146,7 @@ def address(taken: socket.socket) -> str:
 
 def serve(app: Starlette, taken: socket.socket, *, browser: bool) -> None:
     """Serve until interrupted."""
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        timeout_graceful_shutdown=GRACE,
-        timeout_keep_alive=30,
-        limit_concurrency=256,
-    )
-    server = uvicorn.Server(config)
+    server = Server(app)
     if browser:
         threading.Thread(target=_open_browser, args=(server, address(taken)), daemon=True).start()
     server.run(sockets=[taken])
@@ -61,3 +156,10 @@ def _open_browser(server: uvicorn.Server, where: str) -> None:
     while not server.started:
         time.sleep(0.05)
     webbrowser.open(where)
+
+
+def _ended(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    """No timer, after this one has been cancelled."""
+    if timer is not None:
+        timer.cancel()
+    return None

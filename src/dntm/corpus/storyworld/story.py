@@ -10,12 +10,18 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from dntm.corpus.dataset import SPLITS, Split
 from dntm.corpus.document import AnonymizedDocument, Token
-from dntm.corpus.splits import SPLITS, Split
-from dntm.corpus.storyworld.grammar import Does, Grammar, Kind, Phrase
+from dntm.corpus.storyworld.grammar import (
+    NAME_ENDS,
+    NAME_STARTS,
+    STORYWORLD,
+    Does,
+    Grammar,
+    Kind,
+    Phrase,
+)
 from dntm.corpus.storyworld.ideal import ideal_log_probabilities
-from dntm.corpus.storyworld.words import NAME_ENDS, NAME_STARTS
-from dntm.corpus.storyworld.world import STORYWORLD
 
 Choose = Callable[[Sequence[float]], int]
 """Draws an index with a probability proportional to its weight."""

@@ -1,20 +1,20 @@
 // The page: which control does what, and how it begins.
 
 import { byId, element } from "./dom.js";
-import { edit } from "./editing.js";
+import { edit, readWith } from "./editing.js";
 import { save } from "./export.js";
-import { showPredictions } from "./predictions.js";
-import { choose, read, stopReading } from "./reading.js";
-import { complain, current, given, say, showAll, showMeaning, showPlace, showText } from "./show.js";
+import { askForAll, choose, read, stopReading } from "./reading.js";
+import { complain, current, given, goTo, isPlaying, pause, play, say, showAll, showMeaning, showPlace, showText } from "./show.js";
 import { ask } from "./stream.js";
 import { arrows, rove } from "./text.js";
 
 let about = null; // what the server says of itself
 
-function goTo(s) {
-  current.state.at = s;
-  showPlace();
-  showMeaning();
+const OWN = "#own"; // an address that ends so opens without an example
+
+function jump(s) {
+  pause();
+  goTo(s);
 }
 
 function listenToText() {
@@ -30,15 +30,21 @@ function listenToText() {
   byId("text").addEventListener("keydown", (event) => arrows(byId("text"), event));
   byId("result").addEventListener("click", ({ target }) => {
     const go = target.closest("[data-go]");
-    if (go) goTo(Number(go.dataset.go) + 1);
+    if (go) jump(Number(go.dataset.go) + 1);
     const chip = target.closest("[data-entity]");
     if (chip) {
-      current.state.entity = Number(chip.dataset.entity);
+      Object.assign(current.state, { entity: Number(chip.dataset.entity), picked: true });
       showPlace();
       showMeaning();
     }
   });
-  byId("slider").addEventListener("input", ({ target }) => goTo(Number(target.value)));
+  byId("slider").addEventListener("input", ({ target }) => jump(Number(target.value)));
+  byId("play").addEventListener("click", () => (isPlaying() ? pause() : play()));
+  byId("close").addEventListener("click", () => {
+    current.state.edit = null;
+    showMeaning();
+    byId("text").focus();
+  });
   byId("shades").addEventListener("change", showPlace);
   byId("spaces").addEventListener("change", showMeaning);
   byId("numbers").addEventListener("change", ({ target }) => byId("text").classList.toggle("numbered", target.checked));
@@ -48,13 +54,18 @@ function listenToForm() {
   byId("read").disabled = false; // before, the browser would send the form and lose the text
   byId("form").addEventListener("submit", (event) => {
     event.preventDefault();
+    byId("try").hidden = true;
+    byId("example").value = "";
     read(byId("input").value);
   });
   byId("stop").addEventListener("click", stopReading);
   byId("example").addEventListener("change", ({ target }) => {
-    if (!target.value) return;
-    byId("input").value = about.examples[Number(target.value)].text;
-    read(byId("input").value);
+    if (target.value) readExample(Number(target.value));
+  });
+  byId("try").addEventListener("click", () => {
+    const [sentence, instead] = about.examples[Number(byId("example").value)].edit;
+    byId("try").hidden = true;
+    readWith(sentence - 1, instead);
   });
   byId("file").addEventListener("change", async ({ target }) => {
     const [file] = target.files;
@@ -70,10 +81,12 @@ function listenToForm() {
       return;
     }
     byId("example").value = "";
+    byId("try").hidden = true;
     read(byId("input").value);
   });
   byId("export").addEventListener("click", async () => {
     try {
+      await askForAll();
       await save({ ...current.state, model: byId("model").textContent });
       say("Saved as reading.html.");
     } catch (error) {
@@ -82,15 +95,23 @@ function listenToForm() {
   });
 }
 
+function readExample(number) {
+  const { text, edit: [sentence, instead] } = about.examples[number];
+  byId("input").value = text;
+  byId("example").value = String(number);
+  byId("try").textContent = `Try it: make sentence ${sentence} “${instead}”`;
+  byId("try").hidden = false;
+  read(text, { plays: !matchMedia("(prefers-reduced-motion: reduce)").matches });
+}
+
 function showGiven() {
   current.state = given;
-  byId("source").remove();
-  byId("export").remove();
+  for (const id of ["source", "export", "try"]) byId(id).remove();
   byId("model").textContent = given.model;
   byId("result").hidden = false;
   showText();
   showAll();
-  if (given.place) showPredictions(byId("expected"), given, given.place, null);
+  if (given.place) choose(given.place.sentence, given.place.position);
 }
 
 async function start() {
@@ -109,6 +130,7 @@ async function start() {
   byId("model").textContent = `${about.model}; compared with ${about.static}`;
   byId("example").append(...about.examples.map(({ title }, i) => element("option", { value: i }, title)));
   byId("entities").append(...about.entities.map(({ value, title }) => element("option", { value }, title)));
+  if (location.hash !== OWN) readExample(0);
 }
 
 start();

@@ -4,6 +4,7 @@ import { byId } from "./dom.js";
 import { read } from "./reading.js";
 import { current, say, showPlace } from "./show.js";
 import { editorRow, whole } from "./text.js";
+import { lastStates } from "./trail.js";
 
 let opened = null; // the sentence being edited
 
@@ -30,10 +31,11 @@ export function edit(s) {
   field.focus();
 }
 
-function readWith(s, text) {
+export function readWith(s, text) {
+  const edit = { s, from: current.state.raw[s].text, to: text, before: lastStates(current.state) };
   const sentences = current.state.raw.map((one, i) => (i === s ? { ...one, text } : one));
   const edited = whole(sentences.filter((one) => one.text.trim()));
   byId("input").value = edited;
   byId("text").focus();
-  read(edited);
+  read(edited, { edit });
 }

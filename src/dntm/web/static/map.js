@@ -5,10 +5,15 @@ import { hue } from "./shade.js";
 import { called } from "./trail.js";
 
 const WIDTH = 460;
-const HEIGHT = 300;
-const EDGE = 34;
-const LETTER = 6.6;
+const HEIGHT = 320;
+const EDGE = 62;
+const FONT = "12px system-ui, 'Liberation Sans', sans-serif"; // as in style.css
 const LINE = 14;
+const GAP = 3; // between two labels
+const APART = 20; // between two stops
+const RINGS = [16, 28, 40, 54, 70, 88, 108]; // how far from its place a label may stand
+
+const ruler = document.createElement("canvas").getContext("2d");
 
 function points(map) {
   if (!map?.path.length) return null;
@@ -32,26 +37,69 @@ function scale(all) {
   });
 }
 
+// Stops that lie on each other are pushed apart, so that every number can be read.
+function spread(path) {
+  const found = path.map((point) => ({ ...point }));
+  for (let round = 0; round < 60; round += 1) {
+    let moved = false;
+    found.forEach((one, i) => found.slice(i + 1).forEach((other, j) => {
+      const angle = 2.4 * (i + j + 1);
+      const dx = other.x - one.x || Math.cos(angle) / 100;
+      const dy = other.y - one.y || Math.sin(angle) / 100;
+      const distance = Math.hypot(dx, dy);
+      if (distance >= APART) return;
+      const push = (APART - distance) / 2 / distance;
+      one.x -= dx * push;
+      one.y -= dy * push;
+      other.x += dx * push;
+      other.y += dy * push;
+      moved = true;
+    }));
+    if (!moved) break;
+  }
+  const inside = (value, most) => Math.min(Math.max(value, 10), most - 10);
+  return found.map((point) => ({ ...point, x: inside(point.x, WIDTH), y: inside(point.y, HEIGHT) }));
+}
+
 function overlaps(one, other) {
   return one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
 }
 
-// Each word stands beside its point where it covers nothing placed before; else it is left out.
+// Small boxes along the path, so that no label stands on it.
+function along(path) {
+  return path.slice(1).flatMap((to, i) => {
+    const steps = Math.ceil(Math.hypot(to.x - path[i].x, to.y - path[i].y) / 6);
+    return Array.from({ length: steps }, (_, step) => {
+      const x = path[i].x + ((to.x - path[i].x) * step) / steps;
+      const y = path[i].y + ((to.y - path[i].y) * step) / steps;
+      return { left: x - 2, right: x + 2, top: y - 2, bottom: y + 2 };
+    });
+  });
+}
+
+function boxAround(x, y, wide) {
+  return { left: x - wide / 2 - GAP, right: x + wide / 2 + GAP, top: y - LINE / 2 - 1, bottom: y + LINE / 2 + 1 };
+}
+
+// Each word stands as near to its place as it covers nothing placed before; else it is left out.
 function placed(words, obstacles) {
+  ruler.font = FONT;
   const taken = [...obstacles];
   const found = [];
   for (const point of words) {
-    const wide = point.word.length * LETTER;
-    for (const [anchor, dx, dy] of [["start", 6, 4], ["end", -6, 4], ["middle", 0, -7], ["middle", 0, 16]]) {
-      const left = point.x + dx - (anchor === "end" ? wide : anchor === "middle" ? wide / 2 : 0);
-      const box = { left, right: left + wide, top: point.y + dy - LINE + 3, bottom: point.y + dy + 3 };
+    const wide = ruler.measureText(point.word).width;
+    const around = RINGS.flatMap((radius) => Array.from({ length: 16 }, (_, i) => {
+      const angle = (i * Math.PI) / 8;
+      return [point.x + Math.cos(angle) * (radius + wide / 2), point.y + Math.sin(angle) * radius];
+    }));
+    const free = around.find(([x, y]) => {
+      const box = boxAround(x, y, wide);
       const inside = box.left > 2 && box.right < WIDTH - 2 && box.top > 2 && box.bottom < HEIGHT - 2;
-      if (inside && !taken.some((other) => overlaps(box, other))) {
-        taken.push(box);
-        found.push({ ...point, anchor, dx, dy });
-        break;
-      }
-    }
+      return inside && !taken.some((other) => overlaps(box, other));
+    });
+    if (!free) continue;
+    taken.push(boxAround(...free, wide));
+    found.push({ word: point.word, x: free[0], y: free[1] });
   }
   return found;
 }
@@ -77,20 +125,19 @@ export function showMap(view, state, space) {
     view.replaceChildren();
     return;
   }
-  const at = scale([...map.path, ...map.words]);
-  const path = map.path.map(at);
+  const at = scale(map.path);
+  const path = spread(map.path.map(at));
   const past = path.filter((point) => point.s < state.at);
   if (past.length) past[past.length - 1].last = true;
-  const obstacles = path.map(({ x, y }) => ({ left: x - 10, right: x + 10, top: y - 10, bottom: y + 10 }));
-  const labels = placed(map.words.map(at), obstacles);
+  const stops = path.map(({ x, y }) => ({ left: x - 10, right: x + 10, top: y - 10, bottom: y + 10 }));
+  const labels = placed(map.words.map(at), [...stops, ...along(path)]);
   const title = `Path of ${called(state, state.entity)} among its nearest words`;
   const svg = drawn(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}; the trail below says the same in words`, style: { "--hue": String(hue(state.entity)) } },
-    labels.map((point) => drawn("circle", { cx: point.x.toFixed(1), cy: point.y.toFixed(1), r: "2", class: "dot" })),
-    labels.map((point) => drawn("text", { x: (point.x + point.dx).toFixed(1), y: (point.y + point.dy).toFixed(1), "text-anchor": point.anchor }, point.word)),
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}; the lines above say the same in words`, style: { "--hue": String(hue(state.entity)) } },
     line(path, "later"),
     line(past, "past"),
+    labels.map(({ word, x, y }) => drawn("text", { class: "label", x: x.toFixed(1), y: (y + 4).toFixed(1), "text-anchor": "middle" }, word)),
     path.map((point) => stop(point, state)),
   );
   const kept = Math.round(100 * map.kept);
@@ -98,6 +145,6 @@ export function showMap(view, state, space) {
     "figure",
     {},
     svg,
-    element("figcaption", { class: "note" }, `${title}. The numbers are sentences; the plane shows ${kept} % of its movement.`),
+    element("figcaption", { class: "note" }, `${title}. The numbers are sentences; a word stands by the sentences after which it was near. The plane shows ${kept} % of the movement.`),
   ));
 }

@@ -1,32 +1,30 @@
-// What the dynamic and the static model expected at a word, side by side.
+// What was expected at a word, with and without a memory, side by side.
 
 import { element } from "./dom.js";
 import { bits, hue, percent } from "./shade.js";
 
-function hasAppeared(entity, state, { sentence, position }) {
-  const here = state.sentences[sentence].tokens.slice(0, position);
-  const earlier = state.sentences.slice(0, sentence).flatMap(({ tokens }) => tokens);
-  return [...earlier, ...here].some((token) => token.entity === entity);
-}
+const NEW = -1; // any name or unknown word that has not been mentioned yet, as the server says it
 
-// What comes later in the text is not told: an entity has its name from its first mention on.
-function label(candidate, state, place) {
+// What comes later in the text is not told: a word has its name from its first mention on.
+function label(candidate, state) {
+  if (candidate.entity === NEW) return element("span", { class: "rare" }, "a new name or unknown word");
   if (candidate.entity) {
-    const known = hasAppeared(candidate.entity, state, place);
     return element(
       "span",
       { class: "entity", style: { "--hue": String(hue(candidate.entity)) } },
-      element("span", { class: "word" }, known ? state.names[candidate.entity] : "a new entity"),
-      element("sup", {}, String(candidate.entity)),
+      element("span", { class: "word" }, state.names[candidate.entity]),
     );
   }
   if (candidate.word === "<unk>") return element("span", { class: "rare" }, "some rare word");
-  return candidate.word === "<eos>" ? "¶ end of the sentence" : candidate.word;
+  return candidate.word === "<eos>" ? element("span", { class: "rare" }, "the end of the sentence") : candidate.word;
 }
 
 function isActual(candidate, token) {
-  if (token.entity || candidate.entity) return candidate.entity === token.entity;
-  return token.end ? candidate.word === "<eos>" : candidate.word === token.word;
+  if (token.entity) return candidate.entity === (token.occurrence === 1 ? NEW : token.entity);
+  if (candidate.entity) return false;
+  if (token.end) return candidate.word === "<eos>";
+  if (token.unknown) return candidate.word === "<unk>";
+  return [token.word, token.word.toLowerCase()].includes(candidate.word);
 }
 
 function column(title, candidates, field, state, place) {
@@ -42,7 +40,7 @@ function column(title, candidates, field, state, place) {
       candidates.map((candidate) => element(
         "li",
         { class: isActual(candidate, token) ? "actual" : "", style: { "--part": (candidate[field] / most).toFixed(3) } },
-        element("span", { class: "candidate" }, label(candidate, state, place), isActual(candidate, token) ? element("span", { class: "tick-mark", role: "img", "aria-label": ", the word here" }, " ✓") : ""),
+        element("span", { class: "candidate" }, label(candidate, state), isActual(candidate, token) ? element("span", { class: "tick-mark", role: "img", "aria-label": ", the word here" }, " ✓") : ""),
         element("span", { class: "part" }, percent(candidate[field])),
       )),
     ),
@@ -70,10 +68,10 @@ export function showPredictions(view, state, place, found) {
     element(
       "p",
       { class: "note" },
-      `In its place stands ${word}: ${bits(token.surprisal)} ${state.unit} for the dynamic model, ${bits(token.static_surprisal)} for the static one.`,
+      `In its place stands ${word}${token.unknown && !token.entity ? ", which it does not know" : ""}: a surprise of ${bits(token.surprisal)} ${state.unit} with memory, ${bits(token.static_surprisal)} without.`,
     ),
     found
-      ? element("div", { class: "columns" }, column("dynamic", found.dynamic, "probability", state, place), column("static", found.static, "static_probability", state, place))
+      ? element("div", { class: "columns" }, column("with memory", found.dynamic, "probability", state, place), column("without memory", found.static, "static_probability", state, place))
       : "",
   );
 }

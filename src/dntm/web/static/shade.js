@@ -33,8 +33,11 @@ export function strength(value, mode) {
   return Math.min(1, Math.abs(value) / full);
 }
 
+const MARKED = "Coloured words are followed; dotted ones are not known to the reader.";
+
 export const LEGENDS = {
-  dynamic: "The stronger the shade of a word, the less the dynamic model expected it. Underlined: entities, each with its number.",
-  static: "The stronger the shade of a word, the less the static model expected it. Underlined: entities, each with its number.",
-  difference: "Green: the dynamic model expected it more than the static one. Dotted, red: less.",
+  off: MARKED,
+  dynamic: `The stronger the shade of a word, the less it was expected. ${MARKED}`,
+  static: `The stronger the shade of a word, the less a reader without memory expected it. ${MARKED}`,
+  difference: "Green: better expected with memory. Dotted, red: worse.",
 };

@@ -5,16 +5,19 @@ import { embedded } from "./export.js";
 import { showMap } from "./map.js";
 import { bits, LEGENDS } from "./shade.js";
 import { find, mark, paint, rove, sentenceRow } from "./text.js";
-import { mentioned, showChips, showTrail } from "./trail.js";
+import { mentioned, showChips, showCompare, showNearest, showTrail } from "./trail.js";
+
+const PACE = 1300; // milliseconds a sentence, when the page reads by itself
 
 export const given = embedded(); // the reading of an exported page; none on the served one
 export const current = { state: empty() };
 let painting = false;
+let playing = null; // the timer of a reading that is played
 
 export function empty() {
   return {
-    id: "", kind: "", sentences: [], raw: [], names: {}, maps: {}, notes: [],
-    unit: "bits", changing: "input", total: 0, at: 0, entity: 0, place: null,
+    id: "", kind: "", sentences: [], raw: [], names: {}, maps: {}, notes: [], predictions: {},
+    unit: "bits", changing: "input", total: 0, at: 0, entity: 0, picked: false, place: null, edit: null,
   };
 }
 
@@ -26,11 +29,13 @@ export function showText() {
 
 export function showMeaning() {
   const { state } = current;
-  if (!state.entity && mentioned(state).length) state.entity = mentioned(state)[0][0];
+  if (!state.picked && mentioned(state).length) state.entity = mentioned(state)[0][0];
   const space = chosen("space");
   showChips(byId("chips"), state);
+  showTrail(byId("trail"), state);
+  showCompare(byId("compare"), state);
   showMap(byId("map"), state, space);
-  showTrail(byId("trail"), state, space);
+  showNearest(byId("nearest"), state, space);
 }
 
 export function showPlace() {
@@ -51,10 +56,10 @@ function showTotals() {
   const tokens = state.sentences.flatMap((sentence) => sentence.tokens);
   const mean = (field, some) => bits(some.reduce((sum, token) => sum + token[field], 0) / some.length);
   const said = (name, some) => (some.length
-    ? `${name}: ${mean("surprisal", some)} ${state.unit} a word dynamic, ${mean("static_surprisal", some)} static`
+    ? `${name}: ${mean("surprisal", some)} ${state.unit} a word with memory, ${mean("static_surprisal", some)} without`
     : "");
   const back = tokens.filter((token) => token.group === "reappearing");
-  byId("totals").textContent = [said("All words", tokens), said("reappearing entities", back), ...state.notes]
+  byId("totals").textContent = [said("Surprise of all words", tokens), said("of words that come back", back), ...state.notes]
     .filter(Boolean).join(" · ");
 }
 
@@ -72,6 +77,34 @@ export function showSoon() {
     painting = false;
     showAll();
   });
+}
+
+export function goTo(s) {
+  current.state.at = s;
+  showPlace();
+  showMeaning();
+}
+
+// Playing: the meanings sentence by sentence, from the beginning, at the pace of a reader.
+export function play() {
+  pause();
+  const { state } = current;
+  goTo(Math.min(1, state.sentences.length));
+  byId("play").textContent = "❚❚ Pause";
+  playing = setInterval(() => {
+    if (state !== current.state || (state.at >= state.total && state.total)) pause();
+    else if (state.at < state.sentences.length) goTo(state.at + 1);
+  }, PACE);
+}
+
+export function pause() {
+  clearInterval(playing);
+  playing = null;
+  byId("play").textContent = "▶ Play";
+}
+
+export function isPlaying() {
+  return playing !== null;
 }
 
 export function say(message) {

@@ -7,13 +7,13 @@ const LITTLE = 0.3; // bits below which a difference is not marked
 const LONGEST = 30; // letters that fit beside each other on a phone
 
 function spoken(token, unit) {
-  const entity = token.entity ? `, entity ${token.entity}` : "";
   const name = token.end ? "end of the sentence" : token.word;
-  return `${name}${entity}, dynamic ${bits(token.surprisal)} ${unit}, static ${bits(token.static_surprisal)} ${unit}`;
+  const kind = token.entity ? ", followed" : token.unknown ? ", not known" : "";
+  return `${name}${kind}, surprise ${bits(token.surprisal)} ${unit} with memory, ${bits(token.static_surprisal)} without`;
 }
 
 function wordButton(token, s, p, unit) {
-  const classes = ["token", token.entity ? "entity" : "", token.end ? "end" : ""];
+  const classes = ["token", token.entity ? "entity" : "", token.end ? "end" : "", token.unknown && !token.entity ? "unknown" : ""];
   return element(
     "button",
     {
@@ -26,8 +26,7 @@ function wordButton(token, s, p, unit) {
       "aria-pressed": "false",
       style: token.entity ? { "--hue": String(hue(token.entity)) } : {},
     },
-    element("span", { class: "word" }, token.end ? "¶" : token.word),
-    token.entity ? element("sup", {}, String(token.entity)) : "",
+    element("span", { class: "word" }, token.end ? "end" : token.word),
     element("span", { class: "bits" }),
   );
 }
@@ -45,7 +44,7 @@ export function sentenceRow(sentence, s, unit, editable) {
   });
   const go = element(
     "button",
-    { type: "button", class: "go", "data-go": s, "aria-label": `Meanings after sentence ${s + 1}` },
+    { type: "button", class: "go", "data-go": s, "aria-label": `Meanings after sentence ${s + 1}`, title: "What was known after this sentence" },
     String(s + 1),
   );
   const edit = element(
@@ -95,10 +94,13 @@ export function whole(sentences) {
 
 export function paint(view, state, mode) {
   view.dataset.mode = mode;
+  for (const row of view.querySelectorAll("[data-row]")) {
+    row.classList.toggle("now", Number(row.dataset.row) + 1 === state.at && state.at < state.total);
+  }
   for (const button of view.querySelectorAll(".token")) {
     const token = state.sentences[button.dataset.s].tokens[button.dataset.p];
     const value = shown(token, mode);
-    button.style.setProperty("--shade", strength(value, mode).toFixed(3));
+    button.style.setProperty("--shade", mode === "off" ? "0" : strength(value, mode).toFixed(3));
     button.classList.toggle("worse", mode === "difference" && value < -LITTLE);
     button.classList.toggle("later", Number(button.dataset.s) >= state.at);
     button.classList.toggle("chosen", token.entity > 0 && token.entity === state.entity);

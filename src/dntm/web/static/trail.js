@@ -1,7 +1,9 @@
-// The trail of a meaning: the entities, and for the chosen one its nearest words after each mention.
+// What the words are taken for: a line for each, after each mention, before and after an edit.
 
 import { element } from "./dom.js";
-import { hue } from "./shade.js";
+import { hue, percent } from "./shade.js";
+
+const WORDS = 3; // so many words say what a word is taken for
 
 export function called(state, entity) {
   return state.names[entity] ?? `[${entity}]`;
@@ -23,6 +25,37 @@ export function mentioned(state) {
   return [...counts.entries()].sort((one, other) => other[1] - one[1] || one[0] - other[0]);
 }
 
+function times(count) {
+  return count === 1 ? "after 1 mention" : `after ${count} mentions`;
+}
+
+function guess(one) {
+  return one.taken_for.slice(0, WORDS).map(({ word }) => word).join(", ");
+}
+
+function certainty(one) {
+  if (one.sure === null || one.sure === undefined) return "";
+  return element(
+    "span",
+    { class: "sure", style: { "--part": one.sure.toFixed(3) }, title: "How likely it is one of these words" },
+    `${one.certainty}, ${percent(one.sure)}`,
+  );
+}
+
+// One line that a child understands: "after 3 mentions: horse, dog, cow".
+function takenFor(one) {
+  if (!one) return element("span", { class: "line note" }, "not mentioned yet");
+  if (!one.taken_for.length) return element("span", { class: "line note" }, "this model forms no meanings");
+  return element(
+    "span",
+    { class: "line" },
+    element("span", { class: "when" }, `${times(one.occurrence)}: `),
+    element("b", { class: "guess" }, guess(one)),
+    " ",
+    certainty(one),
+  );
+}
+
 export function showChips(view, state) {
   const found = mentioned(state);
   const chips = found.map(([entity, count]) => element(
@@ -31,18 +64,46 @@ export function showChips(view, state) {
       type: "button",
       class: "chip",
       "data-entity": entity,
-      "aria-label": `${called(state, entity)}, entity ${entity}, ${count} mentions`,
       "aria-pressed": String(entity === state.entity),
       style: { "--hue": String(hue(entity)) },
     },
-    element("sup", {}, String(entity)),
     element("span", { class: "name" }, called(state, entity)),
-    element("span", { class: "count" }, `×${count}`),
+    " ",
+    element("span", { class: "count", "aria-label": `${count} times in the text` }, `×${count}`),
+    " ",
+    takenFor(states(state, entity).findLast((one) => one.s < state.at)),
   ));
-  const none = "No name or unknown word of this text comes back, so there is no entity to follow.";
+  const none = "No name or unknown word was found in this text, so there is none to follow.";
   const focused = view.contains(document.activeElement) ? document.activeElement.dataset.entity : null;
   view.replaceChildren(...(found.length ? chips : [element("p", { class: "note" }, none)]));
   if (focused) view.querySelector(`[data-entity="${focused}"]`)?.focus();
+}
+
+function mention(one, state) {
+  return element(
+    "li",
+    { class: one.s + 1 === state.at ? "now" : "" },
+    element(
+      "button",
+      { type: "button", class: "go", "data-go": one.s, "aria-label": `Go to sentence ${one.s + 1}`, title: `sentence ${one.s + 1}` },
+      String(one.s + 1),
+    ),
+    takenFor(one),
+  );
+}
+
+// The chosen word, mention by mention.
+export function showTrail(view, state) {
+  const all = states(state, state.entity).filter((one) => one.s < state.at);
+  if (!all.length) {
+    view.replaceChildren();
+    return;
+  }
+  const name = called(state, state.entity);
+  view.replaceChildren(
+    element("h3", { style: { "--hue": String(hue(state.entity)) } }, element("span", { class: "name" }, name), ", mention by mention"),
+    element("ol", { class: "trail" }, all.map((one) => mention(one, state))),
+  );
 }
 
 function wordList(words, name) {
@@ -63,42 +124,50 @@ function moved(title, sign, words) {
   return element("p", { class: "moved" }, element("b", {}, `${sign} ${title}: `), words.slice(0, 4).map((w) => w.word).join(", "));
 }
 
-function mention(one, state, space) {
-  const now = one.s + 1 === state.at;
-  return element(
-    "li",
-    { class: now ? "now" : one.s >= state.at ? "later" : "" },
-    element(
-      "button",
-      { type: "button", class: "go", "data-go": one.s, "aria-label": `Meanings after sentence ${one.s + 1}` },
-      String(one.s + 1),
-    ),
-    element(
-      "div",
-      {},
-      element("p", { class: "nearest" }, one[`${space}_words`].slice(0, 5).map((w) => w.word).join(", ")),
-      space === state.changing ? moved("nearer", "▲", one.gained) : "",
-      space === state.changing ? moved("farther", "▼", one.lost) : "",
-    ),
-  );
-}
-
-export function showTrail(view, state, space) {
-  if (!state.entity) {
+// The nearest words of the chosen word in one of the two spaces, and what the sentence changed.
+export function showNearest(view, state, space) {
+  const one = states(state, state.entity).findLast((found) => found.s < state.at);
+  if (!one) {
     view.replaceChildren();
     return;
   }
-  const all = states(state, state.entity);
-  const current = all.findLast((one) => one.s < state.at);
-  const name = called(state, state.entity);
-  const now = current
-    ? wordList(current[`${space}_words`].slice(0, 6), `Nearest words of ${name}`)
-    : element("p", { class: "note" }, `${name} has not been mentioned yet: its meaning is empty.`);
-  const when = current ? `after its mention in sentence ${current.s + 1}` : "before its first mention";
+  const changes = space === state.changing;
   view.replaceChildren(
-    element("h3", { style: { "--hue": String(hue(state.entity)) } }, element("span", { class: "name" }, name), " ", element("small", {}, when)),
-    now,
-    element("h3", { class: "quiet" }, "Its trail, mention by mention"),
-    element("ol", { class: "trail" }, all.map((one) => mention(one, state, space))),
+    wordList(one[`${space}_words`].slice(0, 6), `Nearest words of ${called(state, state.entity)}`),
+    changes ? moved("likelier through the last sentence", "▲", one.gained) : "",
+    changes ? moved("less likely", "▼", one.lost) : "",
+  );
+}
+
+// What each word was last taken for, by its name: an edit may number the words anew.
+export function lastStates(state) {
+  return Object.fromEntries(mentioned(state).map(([entity]) => {
+    const { occurrence, taken_for, sure, certainty: phrase } = states(state, entity).at(-1);
+    return [called(state, entity), { occurrence, taken_for, sure, certainty: phrase }];
+  }));
+}
+
+// The meanings before and after an edit, side by side; those that stayed the same are left out.
+export function showCompare(view, state) {
+  view.hidden = !state.edit;
+  if (!state.edit) return;
+  const { s, from, to, before } = state.edit;
+  const after = lastStates(state);
+  const names = [...new Set([...Object.keys(after), ...Object.keys(before)])]
+    .filter((name) => !before[name] || !after[name] || guess(before[name]) !== guess(after[name]));
+  const gone = () => element("span", { class: "note" }, "not in the text");
+  const rows = names.map((name) => element(
+    "tr",
+    {},
+    element("th", { scope: "row" }, name),
+    element("td", {}, before[name] ? takenFor(before[name]) : gone()),
+    element("td", {}, after[name] ? takenFor(after[name]) : gone()),
+  ));
+  const head = element("tr", {}, element("td", {}), element("th", { scope: "col" }, "before"), element("th", { scope: "col" }, "after"));
+  view.querySelector("#changed").replaceChildren(
+    element("p", { class: "note" }, `Sentence ${s + 1}: `, element("del", {}, from), " ", element("ins", {}, to)),
+    names.length
+      ? element("table", {}, element("thead", {}, head), element("tbody", {}, rows))
+      : element("p", {}, "Every word is taken for the same as before."),
   );
 }

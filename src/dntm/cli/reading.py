@@ -1,0 +1,390 @@
+"""`dntm read`, `score`, `continue` and `fill`: texts read with a trained model."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from itertools import chain, groupby, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
+
+import tyro
+from tqdm import tqdm
+
+from dntm.cli.showing import json_line, lines, page, printable, table_lines, tsv_line
+from dntm.corpus.document import Document
+from dntm.corpus.reading import (
+    ANNOTATED,
+    Format,
+    files_and_format,
+    has_chains,
+    read_documents,
+)
+from dntm.corpus.source import EmptyInputError
+from dntm.corpus.text import Documents
+from dntm.files import new_file, write_text
+from dntm.reader.reading import COLUMNS, WORD_COLUMNS, Unit, token_rows, word_rows
+
+if TYPE_CHECKING:
+    from dntm.reader.reader import Reader
+    from dntm.reader.reading import Reading, SentenceReading
+    from dntm.reader.text import Kinds, PreparedText
+
+
+MOST_THREADS = 512
+Entities = Literal["auto", "chains", "names", "unknown", "inline", "resolver", "none"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderOptions:
+    """Which model reads, and what it takes for an entity."""
+
+    model: Path | None = None
+    """A run folder or a checkpoint; the model that comes with dntm where not given (or default)."""
+    static: Path | None = None
+    """The baseline to compare with, a run folder or a checkpoint; where not given, the one inside
+    the model's folder, or else the model itself without its memory."""
+    entities: tuple[Entities, ...] = ("auto",)
+    """What counts as an entity, one or several of: chains (as annotated), names (runs of
+    capitalised words), unknown (words outside the vocabulary), inline (words such as [1]), resolver
+    (a coreference model); or none. auto: chains in a file that annotates them, inline markup where
+    a file clearly has it, else names and unknown words."""
+    entities_from: Literal["first", "repeated"] | None = None
+    """A name or an unknown word is an entity from its first mention on, or only if it comes again
+    later. Where not given: as the model's own texts were read, else from the first on."""
+    coref_model: Path | None = None
+    """The weights of the coreference model for --entities resolver."""
+    input_format: Format | None = None
+    """How the text is written: conll2012, conllu, json or text; recognised where not given."""
+    precision: Literal["double", "single"] = "double"
+    """Single precision is faster; numbers then differ by some 1e-6 with what else is read."""
+    threads: int = 1
+    """Threads of the matrix products; 0: as many as PyTorch chooses. More than one is slower where
+    the processor is busy with something else."""
+
+    def reader(self) -> "Reader":
+        """Load the models."""
+        if not 0 <= self.threads <= MOST_THREADS:
+            raise ValueError(f"threads is {self.threads}, expected 0 to {MOST_THREADS}")
+        import torch
+
+        from dntm.corpus.resolver import StanzaResolver
+        from dntm.reader.reader import Reader
+
+        if self.threads:
+            torch.set_num_threads(self.threads)
+        resolver = None
+        if "resolver" in self.entities:
+            if self.coref_model is None:
+                raise ValueError("--entities resolver needs --coref-model")
+            resolver = StanzaResolver(self.coref_model)
+        elif self.coref_model is not None:
+            raise ValueError("--coref-model goes with --entities resolver, which was not asked for")
+        return Reader.from_pretrained(self.model, self.static, resolver, precision=self.precision)
+
+    def prepared(self, reader: "Reader", text: tuple[Document, "Kinds"]) -> "PreparedText":
+        """The text with its entities."""
+        document, kinds = text
+        return reader.prepare(document, kinds, entities_from=self.entities_from)
+
+    def text(self, source: str, number: int = 1) -> tuple[Document, "Kinds"]:
+        """One document of a source, from 1, and what the reader is to look for in it."""
+        if number < 1:
+            raise ValueError(f"document {number}, expected 1 or more")
+        with closing(self.texts(source)) as documents:
+            found = next(islice(documents, number - 1, None), None)
+        if found is None:
+            raise ValueError(f"{source} has no document {number}")
+        return found
+
+    def texts(
+        self,
+        source: str,
+        documents: Documents = "file",
+        skipped: list[str] | None = None,
+        empty: list[str] | None = None,
+    ) -> Generator[tuple[Document, "Kinds"], None, None]:
+        """The documents of a file or folder, or of standard input where the source is -.
+
+        Beside each of them what the reader is to look for, the same throughout a file. Where
+        `empty` is given, files and documents without a word are left out and noted there.
+        """
+        shown = "stdin" if source == "-" else source
+        with _as_path(source) as path:
+            files, found = files_and_format(path, self.input_format, option="--input-format")
+            if "chains" in self.entities and found not in (*ANNOTATED, "inline"):
+                raise ValueError(
+                    f"{shown} is plain text and has no chains: choose other --entities"
+                )
+            if "inline" in self.entities and found == "text":
+                found = "inline"
+            for file in files:
+                kinds = self._kinds(file, found)
+                called = shown if source == "-" else None
+                try:
+                    for read in read_documents(
+                        path, [file], found, documents, skipped, called=called
+                    ):
+                        yield read, kinds
+                except EmptyInputError as error:
+                    if empty is None:
+                        raise
+                    empty.append(str(error))
+
+    def _kinds(self, file: Path, found: Format) -> "Kinds":
+        if self.entities != ("auto",):
+            if "auto" in self.entities:
+                raise ValueError(f"entities {', '.join(self.entities)}: auto goes with no other")
+            return cast("Kinds", self.entities)
+        if found == "inline":
+            return "inline"
+        return "chains" if has_chains(file, found) else ("names", "unknown")
+
+
+@contextmanager
+def _as_path(source: str) -> Iterator[Path]:
+    """The path of a source; standard input becomes a file, to be recognised and read like one."""
+    if source != "-":
+        yield Path(source)
+        return
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "stdin"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield path
+
+
+Shared = Annotated[ReaderOptions, tyro.conf.arg(name="")]
+"""The options of a command, without a prefix."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """Read a text: meanings of its entities, sentence by sentence, and surprisals."""
+
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """A file of plain text, CoNLL-2012, CoNLL-U or JSON lines, gzip or not; - for standard
+    input."""
+    document: int = 1
+    """Which document of the file, from 1."""
+    format: Literal["text", "json", "tsv", "html"] = "text"
+    """text: for the terminal; json: everything; tsv: a row a word, as dntm score prints it; html:
+    a page that needs nothing else."""
+    output: Path | None = None
+    """The file to write; standard output where not given."""
+    unit: Unit = "bits"
+    """The unit of surprisal."""
+    colour: Literal["auto", "always", "never"] = "auto"
+    """Colour the text: auto means when the output is a terminal."""
+    options: Shared = field(default_factory=ReaderOptions)
+    """Which model reads, and what it takes for an entity."""
+
+    def run(self) -> None:
+        """Read and print."""
+        text = self.options.text(self.source, self.document)
+        reader = self.options.reader()
+        reading = reader.read(self.options.prepared(reader, text), unit=self.unit)
+        if self.output is None:
+            for line in self._lines(reading, colour=self._in_colour()):
+                print(line)
+        else:
+            shown = self._lines(reading, colour=self.colour == "always")
+            write_text(self.output, "".join(f"{line}\n" for line in shown))
+
+    def _lines(self, reading: "Reading", *, colour: bool) -> Iterator[str]:
+        if self.format == "text":
+            return lines(reading, colour=colour)
+        if self.format == "tsv":
+            return table_lines([reading])
+        if self.format == "json":
+            return iter([json.dumps(reading.to_dict(), ensure_ascii=False)])
+        return iter([page(reading).rstrip("\n")])
+
+    def _in_colour(self) -> bool:
+        terminal = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        return self.colour == "always" or (self.colour == "auto" and terminal)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """Print the surprisal of every word, under the dynamic and under the static model."""
+
+    sources: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
+    """Files or folders of plain text, CoNLL-2012, CoNLL-U or JSON lines, gzip or not; - for
+    standard input."""
+    format: Literal["tsv", "jsonl"] = "tsv"
+    """tsv: tab-separated with a header line; jsonl: a JSON object a line."""
+    output: Path | None = None
+    """The file to write; standard output where not given."""
+    words: bool = False
+    """One row for each word between white space, in the order of `text.split()`, instead of one
+    for each token."""
+    unit: Unit = "bits"
+    """The unit of surprisal."""
+    documents: Documents = "file"
+    """Plain text: a document a file, or one between every two empty lines."""
+    on_error: Literal["stop", "skip"] = "stop"
+    """A file that cannot be read or a malformed document ends the scoring, or is left out and
+    named."""
+    options: Shared = field(default_factory=ReaderOptions)
+    """Which model reads, and what it takes for an entity."""
+
+    def run(self) -> None:
+        """Print while reading: of a long text no more is held than a few sentences."""
+        if not self.sources:
+            raise ValueError("no file given, expected at least one")
+        skipped: list[str] = []
+        empty: list[str] = []
+        problems: list[Exception] = []
+        reader = self.options.reader()
+        bar: tqdm[Any] = tqdm(desc="scoring", unit=" words", disable=None, mininterval=0.5)
+        scored = 0
+        with bar, self._target() as target:
+            texts = _until_a_problem(self._texts(reader, skipped, empty), problems)
+            columns = WORD_COLUMNS if self.words else COLUMNS
+            if self.format == "tsv":
+                print("\t".join(columns), file=target)
+            found = reader.read_on(texts, unit=self.unit)
+            for _, group in groupby(found, key=lambda some: id(some[0])):
+                scored += 1
+                for row in self._rows(_counted(group, bar)):
+                    line = tsv_line(row) if self.format == "tsv" else json_line(columns, row)
+                    print(line, file=target)
+            for problem in (*skipped, *empty):
+                bar.write(f"left out: {problem}", file=sys.stderr)
+            for error in problems:
+                raise error
+            if empty and not scored:
+                raise ValueError("no text left to score: every file is empty")
+
+    def _rows(
+        self, found: "Iterator[tuple[PreparedText, SentenceReading]]"
+    ) -> Iterator[tuple[object, ...]]:
+        """The rows of one text."""
+        text, first = next(found)
+        names = text.names()
+        sentences = chain([first], (sentence for _, sentence in found))
+        if self.words:
+            yield from word_rows(text.name, text.text, sentences, names)
+            return
+        for sentence in sentences:
+            yield from token_rows(text.name, sentence, names)
+
+    def _texts(
+        self, reader: "Reader", skipped: list[str], empty: list[str]
+    ) -> Iterator["PreparedText"]:
+        noted = skipped if self.on_error == "skip" else None
+        for source in self.sources:
+            try:
+                for text in self.options.texts(source, self.documents, noted, empty):
+                    yield self.options.prepared(reader, text)
+            except (ValueError, OSError) as error:
+                if noted is None:
+                    raise
+                noted.append(str(error))
+
+    def _target(self) -> AbstractContextManager[TextIO]:
+        return nullcontext(sys.stdout) if self.output is None else new_file(self.output)
+
+
+def _until_a_problem(
+    texts: Iterator["PreparedText"], problems: list[Exception]
+) -> Iterator["PreparedText"]:
+    """The texts up to one that cannot be read: texts are read several at once, and none is lost."""
+    try:
+        yield from texts
+    except (ValueError, OSError) as error:
+        problems.append(error)
+
+
+def _counted(
+    found: "Iterator[tuple[PreparedText, list[SentenceReading]]]", bar: "tqdm[Any]"
+) -> "Iterator[tuple[PreparedText, SentenceReading]]":
+    for text, sentences in found:
+        for sentence in sentences:
+            yield text, sentence
+            bar.update(len(sentence.tokens) - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Continue:
+    """Sample a continuation of a text, in which its entities come back."""
+
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """A file of plain text, CoNLL-2012, CoNLL-U or JSON lines, gzip or not; - for standard
+    input."""
+    sentences: int = 3
+    """How many sentences to write."""
+    tokens: int = 60
+    """The longest a sentence may become, in words."""
+    temperature: float = 1.0
+    """Below 1 the likely becomes likelier; 0 always takes the likeliest word."""
+    top_p: float = 0.9
+    """Draw only from the likeliest words that together have this probability."""
+    samples: int = 1
+    """How many continuations to write, from seed, seed + 1 and so on."""
+    seed: int = 0
+    """The same seed gives the same continuation."""
+    options: Shared = field(default_factory=ReaderOptions)
+    """Which model reads, and what it takes for an entity."""
+
+    def run(self) -> None:
+        """Read the first document of the file and print what comes next."""
+        if self.samples < 1:
+            raise ValueError(f"samples is {self.samples}, expected at least 1")
+        text = self.options.text(self.source)
+        reader = self.options.reader()
+        position = reader.position(self.options.prepared(reader, text))
+        for seed in range(self.seed, self.seed + self.samples):
+            found = reader.continue_text(
+                position,
+                sentences=self.sentences,
+                tokens=self.tokens,
+                temperature=self.temperature,
+                top_p=self.top_p,
+                seed=seed,
+            )
+            print(printable(found.text))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fill:
+    """Rank words and entities for the gap of a sentence, by the surprisal of the sentence."""
+
+    sentence: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SENTENCE")]
+    """The sentence with its gap as [], for example "[1] sat down at the [] ."; [1] is the first
+    entity of the text before it."""
+    history: str | None = None
+    """The text before it: a file, or - for standard input."""
+    choose: Literal["both", "words", "entities"] = "both"
+    """What may stand in the gap."""
+    candidates: int = 200
+    """How many words to try, the likeliest at the gap; 0: all of the vocabulary."""
+    top: int = 10
+    """How many to print."""
+    unit: Unit = "bits"
+    """The unit of surprisal."""
+    options: Shared = field(default_factory=ReaderOptions)
+    """Which model reads, and what it takes for an entity."""
+
+    def run(self) -> None:
+        """Print the likeliest, a line each."""
+        if self.top < 1:
+            raise ValueError(f"top is {self.top}, expected at least 1")
+        text = None if self.history is None else self.options.text(self.history)
+        reader = self.options.reader()
+        found = reader.fill(
+            self.sentence,
+            "" if text is None else self.options.prepared(reader, text),
+            choose=self.choose,
+            candidates=self.candidates,
+            unit=self.unit,
+        )
+        print(f"{'':<24}{'dynamic':>10}{'static':>10}  {self.unit} of the sentence")
+        for filling in found[: self.top]:
+            word = printable(filling.word) + (f" [{filling.entity}]" if filling.entity else "")
+            print(f"{word:<24}{filling.surprisal:>10.3f}{filling.static_surprisal:>10.3f}")

@@ -1,0 +1,106 @@
+"""Word vectors from a file: the usual text format of GloVe and word2vec.
+
+A line is a word and its numbers, blanks between them; gzip or not. word2vec's first line, the
+number of words and their size, is recognised. Words of the vocabulary are looked up as they are
+spelled and, where the file lacks them, in lower case.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dntm.corpus.source import InputError, numbered_lines
+from dntm.corpus.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """Vectors by word."""
+
+    rows: Mapping[str, int]
+    """Which of the vectors a word has."""
+    vectors: Float[np.ndarray, "words dim"]
+
+    @classmethod
+    def read(cls, path: Path, vocabulary: Vocabulary | None = None) -> "WordVectors":
+        """Read a file: all of its words, or those that the vocabulary looks up."""
+        wanted = None
+        if vocabulary is not None:
+            wanted = {*vocabulary.words, *(word.lower() for word in vocabulary.words)}
+        rows: dict[str, int] = {}
+        vectors: list[Float[np.ndarray, " dim"]] = []
+        dim = 0
+        for number, line in numbered_lines(path):
+            word, *numbers = _cells(line, str(path), number)
+            if number == 1 and len(numbers) == 1 and word.isdecimal():
+                continue
+            dim = dim or len(numbers)
+            if len(numbers) != dim or not dim:
+                raise InputError(
+                    str(path), number, f"{len(numbers)} numbers after the word, expected {dim or 1}"
+                )
+            if word in rows or (wanted is not None and word not in wanted):
+                continue
+            rows[word] = len(vectors)
+            vectors.append(_numbers(numbers, str(path), number))
+        if not dim:
+            raise InputError(str(path), None, "no line with a word and numbers")
+        return cls(rows, np.array(vectors, dtype=np.float32).reshape(-1, dim))
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and (word in self.rows or word.lower() in self.rows)
+
+    def of(
+        self, vocabulary: Vocabulary
+    ) -> tuple[Int[np.ndarray, " found"], Float[np.ndarray, "found dim"]]:
+        """The vocabulary's rows whose words have a vector, and these vectors."""
+        found = [
+            (vocabulary.row(word), self.rows.get(word, self.rows.get(word.lower(), -1)))
+            for word in vocabulary.words
+        ]
+        pairs = np.array([pair for pair in found if pair[1] >= 0], dtype=np.int64).reshape(-1, 2)
+        return pairs[:, 0], self.vectors[pairs[:, 1]]
+
+
+def _cells(line: bytes, path: str, number: int) -> list[str]:
+    try:
+        cells = line.decode().rstrip().split(" ")
+    except UnicodeDecodeError:
+        raise InputError(path, number, "not UTF-8, expected a word and numbers") from None
+    if len(cells) < 2:
+        raise InputError(path, number, f"found {line[:40]!r}, expected a word and numbers")
+    return cells
+
+
+def _numbers(cells: list[str], path: str, number: int) -> Float[np.ndarray, " dim"]:
+    try:
+        values = np.array(cells, dtype=np.float32)
+    except ValueError as error:
+        raise InputError(path, number, f"{error}, expected numbers after the word") from None
+    if not np.isfinite(values).all():
+        raise InputError(path, number, "a number that is not finite")
+    return values
+
+
+def resized(
+    vectors: Float[np.ndarray, "words dim"], width: int, seed: int = 0
+) -> Float[np.ndarray, "words width"]:
+    """The same vectors in another width, with the same cosines.
+
+    In a larger one they lie in a random subspace; in a smaller one cosines are kept as well as its
+    dimensions allow, by the leading singular vectors.
+    """
+    dim = vectors.shape[1]
+    if width == dim:
+        return vectors
+    if width < dim:
+        _, _, directions = np.linalg.svd(vectors.T @ vectors)
+        smaller: Float[np.ndarray, "words width"] = vectors @ directions[:width].T
+        return smaller
+    random = np.random.default_rng(seed).standard_normal((width, dim))
+    subspace, _ = np.linalg.qr(random)
+    larger: Float[np.ndarray, "words width"] = vectors @ subspace.T.astype(vectors.dtype)
+    return larger

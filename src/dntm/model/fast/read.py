@@ -1,0 +1,157 @@
+"""read(model, window, state) -> what was read: the one entrance of the fast path.
+
+First the contexts, level by level, into the table of states (Eqs. 4, 6 to 8); then the LSTM over
+all tokens (Eqs. 2, 9). `entity_logits` and `predict` give the output layer what it needs at any
+positions (Eqs. 1, 10). Losses, scores, distributions and filled gaps are functions of a `Read`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from dntm.model.fast.entity_memory import (
+    add_dynamic_terms,
+    dynamic_logits,
+    encoder_tokens,
+    indices,
+    state_table,
+)
+from dntm.model.fast.products import Deferred
+from dntm.model.fast.ragged_lstm import State, ragged_lstm
+from dntm.model.fast.window import Merges, Window
+from dntm.model.parameters import Parameters
+from dntm.model.reading_state import ReadingState
+from dntm.model.salience import Mentions
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Read:
+    """A window once it has been read. Places are indices into `window.layout.tokens`."""
+
+    window: Window
+    x: Float[Tensor, "places embedding_dim"]
+    """The LSTM's input, after dropout."""
+    h: Float[Tensor, "places hidden_dim"]
+    c: Float[Tensor, "places hidden_dim"] | None
+    """Only where it was asked for."""
+    d: Float[Tensor, "states context_dim"]
+    """The table of states; `merges.state` and `window.known` are indices into it."""
+    mentions: Mentions | None
+    """As of each token in reading order, where the model has a salience term."""
+    after: ReadingState
+    """The state after the window."""
+
+    @property
+    def merges(self) -> Merges:
+        """Every merged context: its document, sentence, position and entity, and its state."""
+        return self.window.merges
+
+
+def read(
+    model: Parameters,
+    window: Window,
+    state: ReadingState,
+    generator: torch.Generator | None = None,
+    *,
+    cells: bool = False,
+) -> Read:
+    """Read a window from a state; dropout, in training, draws from `generator`.
+
+    With `cells` the LSTM's c is kept for every token.
+    """
+    x, table = _embed(model, window, state, generator)
+    layout = window.layout
+    order = indices(layout.order, x)
+    h, c = state.h.index_select(0, order), state.c.index_select(0, order)
+    all_c = None
+    if cells:
+        widths = [segment.width for segment in layout.segments for _ in range(segment.steps)]
+        lstm = ragged_lstm(x, model.lstm.ready(), widths, State(h, c))
+        lengths = np.bincount(layout.document[layout.sentence], minlength=len(window.states))
+        ends = indices(layout.read[(np.cumsum(lengths) - 1)[layout.order]], x)
+        all_h, all_c = lstm.h, lstm.c
+        h, c = all_h.index_select(0, ends), all_c.index_select(0, ends)
+    else:
+        all_h, h, c = model.lstm.carry(x, layout.segments, h, c)
+    mentions, last = state.follow(window)
+    return Read(
+        window=window,
+        x=x,
+        h=all_h,
+        c=all_c,
+        d=table[:, : model.config.context_dim],
+        mentions=mentions,
+        after=state.after(window, table, h, c, last),
+    )
+
+
+def predict(
+    model: Parameters,
+    read: Read,
+    positions: Int[np.ndarray, " positions"],
+    generator: torch.Generator | None = None,
+) -> tuple[Float[Tensor, "positions hidden_dim"], Float[Tensor, "positions entities"] | None]:
+    """What the output layer needs after these tokens: h, and the entities' logits beside it.
+
+    Positions are indices of tokens in reading order, <bos> and <eos> included.
+    """
+    h = read.h.index_select(0, indices(read.window.layout.read[positions], read.h))
+    h = _dropout(model, h, model.config.dropout_hidden, generator)
+    mentions = None if read.mentions is None else read.mentions.at(positions)
+    return h, entity_logits(model, read, h, positions, mentions)
+
+
+def entity_logits(
+    model: Parameters,
+    read: Read,
+    h: Float[Tensor, "positions hidden_dim"],
+    positions: Int[np.ndarray, " positions"],
+    mentions: Mentions | None,
+) -> Float[Tensor, "positions entities"] | None:
+    """What each entity's logit has beyond the static one: h . (W_dy d_e), and its salience.
+
+    `mentions` are those of each of the positions; None where there is no such term.
+    """
+    dynamic = dynamic_logits(read.window, h, read.d, model.output.y, positions)
+    if model.salience is None or mentions is None:
+        return dynamic
+    salient = model.salience.logits(h, mentions)
+    return salient if dynamic is None else dynamic + salient
+
+
+def _embed(
+    model: Parameters, window: Window, state: ReadingState, generator: torch.Generator | None
+) -> tuple[Float[Tensor, "places embedding_dim"], Float[Tensor, "states state_dim"]]:
+    """The x at every place of the layout, and the table of all states."""
+    config, layout = model.config, window.layout
+    # One look-up for everybody: its gradient is a table as large as all embeddings.
+    parts = [layout.tokens, *encoder_tokens(window)]
+    tokens = indices(np.concatenate(parts), state.h)
+    looked_up = nn.functional.embedding(tokens, model.x.weight)
+    words, *encoded = torch.split(looked_up, [len(part) for part in parts])
+    table = state.memory.flatten(0, 1)
+    W_dx = None if model.x.W_d is None else Deferred(model.x.W_d)
+    if model.encoder is not None and model.merging is not None:
+        table = state_table(
+            window,
+            encoded,
+            table,
+            W_dx=W_dx,
+            encoder=model.encoder,
+            merging=model.merging,
+            dropout=lambda d: _dropout(model, d, config.dropout_context, generator),
+        )
+    x = add_dynamic_terms(words, W_dx, table, window.entity_places, window.entity_rows)
+    return _dropout(model, x, config.dropout_embedding, generator), table
+
+
+def _dropout(
+    model: Parameters, values: Tensor, rate: float, generator: torch.Generator | None
+) -> Tensor:
+    if not model.training or rate == 0:
+        return values
+    kept = torch.empty_like(values).bernoulli_(1 - rate, generator=generator)
+    return values * kept / (1 - rate)

@@ -1,0 +1,271 @@
+"""BPTT windows: the next few sentences of every document of a batch, and how to read them.
+
+`windows` cuts documents into windows; gradients stop between them (truncated backpropagation). A
+`Window` is the plan for one of them: which sentences can be encoded side by side (Section 3, made
+fast but not changed). With dynamic input a sentence waits only for the last earlier sentences that
+mention one of the entities it reads:
+
+    level(sentence) = max over these entities e of 1 + level(last earlier sentence that mentions e)
+
+so all sentences of a level, over all documents, are encoded in one call. A lone mention is never
+read by the encoder, so its previous state may come from the same level. With static input there is
+one level.
+
+Every state d_{e,i} is a row of one growing table: first the memory the window begins with, a row
+for each document and entity, then each merged context, level by level. A state is known by this row
+everywhere. A context nobody reads is never encoded.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from dntm.corpus.vocabulary import entity_rows
+from dntm.model.fast.encoding import Call, Context, Level, Side, lay_out_encoding, sides
+from dntm.model.fast.layout import Layout, Sentence, lay_out
+
+EncodedDocument = Sequence[Sentence]
+"""A document's sentences as vocabulary rows, <bos> and <eos> around each."""
+
+
+class WindowText(NamedTuple):
+    """The sentences of one window, before they are planned."""
+
+    sentences: list[EncodedDocument]
+    """The next sentences of every document that has some."""
+    continues: list[bool]
+    """Whether each of these documents has sentences after the window."""
+    kept: list[int]
+    """Indices of these documents in the window before: their state is `state.select(kept)`."""
+    documents: list[int]
+    """Indices of these documents in the batch."""
+
+
+def windows(documents: Sequence[EncodedDocument], size: int) -> Iterator[WindowText]:
+    """Yields the batch `size` sentences at a time; a document that has ended is left out."""
+    active = list(range(len(documents)))
+    kept = list(range(len(documents)))
+    for start in range(0, max(map(len, documents), default=0), size):
+        end = start + size
+        kept = [i for i, d in enumerate(active) if len(documents[d]) > start] if start else kept
+        active = [active[i] for i in kept]
+        yield WindowText(
+            [documents[d][start:end] for d in active],
+            [len(documents[d]) > end for d in active],
+            kept,
+            active,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Merges:
+    """Every merge of a window, in reading order: document by document, from left to right."""
+
+    document: Int[np.ndarray, " merges"]
+    """Index of the document in the window."""
+    sentence: Int[np.ndarray, " merges"]
+    """Index of the sentence, counted through the documents of the window."""
+    position: Int[np.ndarray, " merges"]
+    """Index of the mention in its sentence; <bos> is 0."""
+    entity: Int[np.ndarray, " merges"]
+    """From 1."""
+    previous: Int[np.ndarray, " merges"]
+    """Table row of d_{e,i-1}."""
+    state: Int[np.ndarray, " merges"]
+    """Table row of d_{e,i}."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Window:
+    """How to read the next sentences of every document of a batch."""
+
+    layout: Layout
+    ahead: tuple[Call, Call]
+    """What the encoder reads before anything else, forward and backward."""
+    levels: tuple[Level, ...]
+    merges: Merges
+    entity_places: Int[np.ndarray, " entity_places"]
+    """Indices into `layout.tokens` of the entity tokens."""
+    entity_rows: Int[np.ndarray, " entity_places"]
+    """Table row of the state each of them has there."""
+    states: tuple[Int[np.ndarray, " _"], ...]
+    """The table rows of each document."""
+    known: Int[np.ndarray, "sentences entities"]
+    """`known[s, e]`: table row of d_e before sentence s."""
+    memory: Int[np.ndarray, "batch entities"]
+    """`memory[d, e]`: table row of d_e after the window."""
+
+
+def plan(
+    documents: Sequence[EncodedDocument],
+    *,
+    entities: int,
+    dynamic_input: bool,
+    dynamic_output: bool,
+    continues: Sequence[bool] | None = None,
+    every_context: bool = False,
+) -> Window:
+    """Plan the reading of each document's next sentences (none where it ended earlier).
+
+    `continues[d]`: document d has sentences after these; all have if it is None. Of the others no
+    context is encoded that only later sentences would need, so their state is of no further use;
+    with `every_context` all are.
+    """
+    continues = [True] * len(documents) if continues is None else continues
+    if len(continues) != len(documents):
+        raise ValueError(
+            f"continues tells of {len(continues)} documents, expected {len(documents)}"
+        )
+    contexts: list[Context] = []
+    before: list[Int[np.ndarray, " entities"]] = []
+    mentions = [[_mentions(sentence, entities) for sentence in text] for text in documents]
+    current = np.arange(len(documents) * entities).reshape(len(documents), entities)
+    for document, found in enumerate(mentions):
+        last = {entity: s for s, mentioned in enumerate(found) for _, entity in mentioned}
+        for s, mentioned in enumerate(found):
+            read_as_output = dynamic_output and (continues[document] or s + 1 < len(found))
+            encoded = [
+                (position, entity)
+                for position, entity in mentioned
+                if every_context
+                or read_as_output
+                or (dynamic_input and (continues[document] or last[entity] > s))
+            ]
+            before.append(current[document].copy())
+            level = 0
+            if dynamic_input and encoded:
+                level = _level(mentioned, encoded, before[-1] - current.size, contexts)
+            for position, entity in encoded:
+                previous = int(current[document, entity])
+                step = _step(previous - current.size, level, contexts)
+                state = current.size + len(contexts)
+                current[document, entity] = state
+                contexts.append(
+                    Context(
+                        document, len(before) - 1, position, entity, previous, state, level, step
+                    )
+                )
+    row = _table_rows(contexts, current.size)
+    contexts = [
+        c._replace(previous=int(row[c.previous]), state=int(row[c.state])) for c in contexts
+    ]
+    known = row[np.array(before, dtype=np.int64).reshape(len(before), entities)]
+    made_before = current.size + (0 if dynamic_input else len(contexts))
+    sentences = [sentence for text in documents for sentence in text]
+    flat = [mentioned for found in mentions for mentioned in found]
+    read = _sides(sentences, flat, known, contexts, made_before)
+    return _assemble(lay_out(documents, continues), flat, read, contexts, known, row[current])
+
+
+Mentioned = tuple[tuple[int, int], ...]
+"""Position and entity (from zero) of a sentence's mentions."""
+
+
+def _mentions(sentence: Sentence, entities: int) -> Mentioned:
+    rows = entity_rows(entities)
+    return tuple((t, r - rows.start) for t, r in enumerate(sentence) if rows.start <= r < rows.stop)
+
+
+def _level(
+    mentioned: Mentioned,
+    encoded: Sequence[tuple[int, int]],
+    before: Int[np.ndarray, " entities"],
+    contexts: Sequence[Context],
+) -> int:
+    """The level of a sentence; `before[e]` is the index of e's last context, or negative."""
+    level = 0
+    for mention in mentioned:
+        if (last := int(before[mention[1]])) >= 0:
+            level = max(level, contexts[last].level + (encoded != [mention]))
+    return level
+
+
+def _step(previous: int, level: int, contexts: Sequence[Context]) -> int:
+    """How many merges of the same level come before one that follows context `previous`."""
+    if previous < 0 or contexts[previous].level < level:
+        return 0
+    return contexts[previous].step + 1
+
+
+def _table_rows(contexts: Sequence[Context], memory: int) -> Int[np.ndarray, " states"]:
+    """The table row of each state, the contexts sorted by level and step."""
+    ranked = sorted(range(len(contexts)), key=lambda c: (contexts[c].level, contexts[c].step))
+    row = np.arange(memory + len(contexts))
+    row[memory + np.array(ranked, dtype=np.int64)] = memory + np.arange(len(ranked))
+    return row
+
+
+def _sides(
+    sentences: Sequence[Sentence],
+    mentions: Sequence[Mentioned],
+    known: Int[np.ndarray, "sentences entities"],
+    contexts: Sequence[Context],
+    made_before: int,
+) -> dict[int, tuple[Side, Side]]:
+    """What the encoder reads of each sentence that has a context to encode."""
+    positions: defaultdict[int, list[int]] = defaultdict(list)
+    for context in contexts:
+        positions[context.sentence].append(context.position)
+    found = {}
+    for s, encoded in positions.items():
+        states = {position: int(known[s, entity]) for position, entity in mentions[s]}
+        _check_edges(sentences[s], states)
+        found[s] = sides(sentences[s], states, encoded, made_before)
+    return found
+
+
+def _check_edges(rows: Sentence, entities: Iterable[int]) -> None:
+    for position in entities:
+        if not 0 < position < len(rows) - 1:
+            raise ValueError(
+                f"row {rows[position]} is an entity at the edge of sentence {list(rows)}, "
+                "expected <bos> before and <eos> after it"
+            )
+
+
+def _assemble(  # noqa: PLR0917
+    layout: Layout,
+    mentions: Sequence[Mentioned],
+    read: dict[int, tuple[Side, Side]],
+    contexts: Sequence[Context],
+    known: Int[np.ndarray, "sentences entities"],
+    memory: Int[np.ndarray, "batch entities"],
+) -> Window:
+    """Make the arrays."""
+    batch, entities = memory.shape
+    columns = np.array([c[:6] for c in contexts], dtype=np.int64).reshape(-1, 6).T
+    document, sentence, position, entity, previous, state = columns
+    starts = np.cumsum(np.bincount(layout.sentence, minlength=len(known)))
+    starts = np.concatenate(([0], starts))
+    tokens = [
+        (start + position, known[s, entity])
+        for s, (start, mentioned) in enumerate(zip(starts, mentions, strict=False))
+        for position, entity in mentioned
+    ]
+    places, rows = np.array(tokens, dtype=np.int64).reshape(-1, 2).T
+    ahead, levels = lay_out_encoding(read, contexts)
+    return Window(
+        layout=layout,
+        ahead=ahead,
+        levels=levels,
+        merges=Merges(
+            document=document,
+            sentence=sentence,
+            position=position,
+            entity=entity + 1,
+            previous=previous,
+            state=state,
+        ),
+        entity_places=layout.read[places],
+        entity_rows=rows,
+        states=tuple(
+            np.concatenate((np.arange(d * entities, (d + 1) * entities), state[document == d]))
+            for d in range(batch)
+        ),
+        known=known,
+        memory=memory,
+    )

@@ -1,0 +1,81 @@
+"""Parameters: everything that the model learns, by the paper's symbols (Sections 2 and 3).
+
+x.weight, x.W_dx               input embeddings and their dynamic term             Eq. 9
+lstm.*                         the language model's LSTM                           Eq. 2
+encoder.*                      the context encoder                                 Eqs. 6 to 8
+merging.*                      the merging function                                Eq. 4
+output.y.weight, output.y.W_dy, output.b     the output layer                      Eqs. 1, 10
+salience.*                     how recently and how often an entity was mentioned
+naming.s                       how sharply hidden words are named
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from dntm.corpus.vocabulary import row_of_entity
+from dntm.model.config import ModelConfig
+from dntm.model.context_encoder import ContextEncoder
+from dntm.model.dynamic_embedding import DynamicEmbedding
+from dntm.model.lstm import LSTM
+from dntm.model.merging import merging_function
+from dntm.model.naming import Naming
+from dntm.model.output_layer import OutputLayer
+from dntm.model.reading_state import ReadingState
+from dntm.model.salience import Mentions, Salience
+
+
+class Parameters(nn.Module):
+    """The parameters of every variant; the baseline has no encoder and no merging function."""
+
+    def __init__(self, config: ModelConfig, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.config = config
+        rows, d = config.vocabulary, config.context_dim
+        self.x = DynamicEmbedding(
+            rows, config.embedding_dim, d if config.dynamic_input else None, name="W_dx"
+        )
+        self.lstm = LSTM(config.embedding_dim, config.hidden_dim)
+        self.output = OutputLayer(rows, config.hidden_dim, d if config.dynamic_output else None)
+        self.salience = Salience(config.entities, config.hidden_dim) if config.salience else None
+        self.naming = Naming() if config.naming else None
+        self.encoder = self.merging = None
+        if config.variant != "baseline":
+            self.encoder = ContextEncoder(config.embedding_dim, config.encoder_dim, d)
+            self.merging = merging_function(config.merging, d)
+        for module in (self.output, self.x, self.lstm, self.encoder, self.merging):
+            if module is not None:
+                module.reset_parameters(generator)
+        if config.tied:
+            self.output.y.weight = self.x.weight
+
+    def initial_state(self, documents: int) -> ReadingState:
+        """The state before the first sentence: everything zero."""
+        zeros = self.x.weight.new_zeros(documents, self.config.hidden_dim)
+        state = zeros.new_empty(0) if self.merging is None else self.merging.initial(zeros)
+        memory = state.expand(documents, self.config.entities, -1)
+        mentions = None if self.salience is None else Mentions.none(*memory.shape[:2])
+        return ReadingState(zeros, zeros, memory, mentions)
+
+    def input_embedding(
+        self, entity: int, memory: Float[Tensor, " state_dim"]
+    ) -> Float[Tensor, " embedding_dim"]:
+        """x_e of entity 1, 2, ... in a state of the memory (Eq. 9)."""
+        return self._entity(self.x, entity, memory)
+
+    def output_embedding(
+        self, entity: int, memory: Float[Tensor, " state_dim"]
+    ) -> Float[Tensor, " hidden_dim"]:
+        """y_e of entity 1, 2, ... in a state of the memory (Eq. 10)."""
+        return self._entity(self.output.y, entity, memory)
+
+    def freeze_encoder(self) -> None:
+        """Fix the pretrained encoder, as the paper does; gradients still pass through it."""
+        if self.encoder is not None:
+            self.encoder.requires_grad_(requires_grad=False)
+
+    def _entity(self, table: DynamicEmbedding, entity: int, memory: Tensor) -> Tensor:
+        if not 1 <= entity <= self.config.entities:
+            raise ValueError(f"entity {entity}, expected 1 to {self.config.entities}")
+        row = torch.tensor([row_of_entity(entity)], device=memory.device)
+        return table.entity(row, memory[: self.config.context_dim].unsqueeze(0)).squeeze(0)

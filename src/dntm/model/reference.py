@@ -1,0 +1,292 @@
+"""The paper's Sections 2 and 3, word by word: the first file to read.
+
+    p(w_t | w_1 ... w_{t-1}) = softmax_w(h_{t-1} . y_w + b_w)      Eq. 1         `Reference.read`
+    h_t     = LSTM(x_{w_t}, h_{t-1})                               Eq. 2         `Reference.lstm`
+    d_{e,i} = merge(d'_{e,i}, d_{e,i-1}),   d_{e,0} = 0            Eqs. 3 to 5   `Reference.merge`
+    d'_e    = ReLU(W_hd [h_fwd_{t-1}; h_bwd_{t+1}] + b_d)          Eqs. 6 to 8   `Reference.context`
+    x_e     = W_dx d_{e,i} + b_e^x                                 Eq. 9         `Reference.x`
+    y_e     = W_dy d_{e,i} + b_e^y                                 Eq. 10        `Reference.y`
+
+`Reference` takes the parameters of a DynamicTextModel and reads one document, word by word and
+sentence by sentence: no batch, no schedule, no library layer, any dtype. All else in `dntm.model`
+gives the same numbers faster, and the tests compare it with this file.
+
+    reference = Reference.of(model)
+    log_p, state = reference.read(sentences, reference.begin())
+
+`SentenceLoop` has the same equations as one would write them down for training, through PyTorch's
+own layers: a sentence of every document of the batch at a time. It is what `dntm benchmark train`
+calls the naive loop.
+
+Departure: the paper does not say what becomes of several mentions in one sentence; all of them are
+encoded with the embeddings from before the sentence, and merged left to right at its end.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cosine_similarity, cross_entropy, linear
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+
+from dntm.corpus.vocabulary import entity_rows
+from dntm.model.config import ModelConfig
+from dntm.model.lstm import LSTM
+from dntm.model.parameters import Parameters
+
+
+@dataclass(frozen=True)
+class Entity:
+    """What is known of an entity after its contexts so far."""
+
+    d: Tensor
+    """d_{e,i}"""
+    contexts: tuple[Tensor, ...] = ()
+    """d'_{e,1} ... d'_{e,i}"""
+    scores: tuple[Tensor, ...] = ()
+    """Their attention scores, for the merging function `attention`."""
+
+    def detach(self) -> "Entity":
+        """The same values, cut off from their gradients."""
+        contexts, scores = (tuple(v.detach() for v in vs) for vs in (self.contexts, self.scores))
+        return Entity(self.d.detach(), contexts, scores)
+
+
+@dataclass(frozen=True)
+class State:
+    """What is carried from one sentence of a document to the next."""
+
+    h: Tensor
+    c: Tensor
+    entities: Mapping[int, Entity] = field(default_factory=dict)
+    """The entities mentioned so far, by their rows."""
+    mentioned: tuple[tuple[int, ...], ...] = ()
+    """The rows of the entities mentioned in each sentence so far."""
+
+    def detach(self) -> "State":
+        """The same values, cut off from their gradients."""
+        entities = {row: entity.detach() for row, entity in self.entities.items()}
+        return State(self.h.detach(), self.c.detach(), entities, self.mentioned)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The model with these parameters."""
+
+    config: ModelConfig
+    p: Mapping[str, Tensor]
+    """The parameters, by their names in `Parameters`."""
+
+    @classmethod
+    def of(cls, model: Parameters) -> "Reference":
+        """With the parameters of a model."""
+        return cls(model.config, dict(model.named_parameters()))
+
+    def begin(self) -> State:
+        """The state before the first sentence."""
+        zero = self.p["lstm.b"].new_zeros(self.config.hidden_dim)
+        return State(zero, zero)
+
+    def read(self, sentences: Sequence[Sequence[int]], state: State) -> tuple[list[Tensor], State]:
+        """Log-probability of every token after <bos>, and the state after the sentences.
+
+        A sentence is vocabulary rows, <bos> and <eos> around it.
+        """
+        log_p: list[Tensor] = []
+        for sentence in sentences:
+            h, c, mentioned = state.h, state.c, (*state.mentioned, ())
+            x = [self.x(row, state.entities) for row in sentence]
+            y = self.y(state.entities)
+            for position, row in enumerate(sentence):
+                if position > 0:
+                    logits = y @ h + self.p["output.b"] + self.salience(h, mentioned)
+                    log_p.append(logits.log_softmax(0)[row])  # Eq. 1
+                h, c = self.lstm("lstm", x[position], h, c)  # Eq. 2
+                if self.is_entity(row):
+                    mentioned = (*mentioned[:-1], (*mentioned[-1], row))
+            entities = dict(state.entities)  # d_{e,i} = d_{e,i-1} if e is not in sentence i
+            for position, row in enumerate(sentence):
+                if self.is_entity(row) and self.config.variant != "baseline":
+                    entities[row] = self.merge(self.context(x, position), entities.get(row))
+            state = State(h, c, entities, mentioned)
+        return log_p, state
+
+    def is_entity(self, row: int) -> bool:
+        """Whether a row of the vocabulary is an entity's."""
+        rows = entity_rows(self.config.entities)
+        return bool(rows.start <= row < rows.stop)
+
+    def x(self, row: int, entities: Mapping[int, Entity]) -> Tensor:
+        """Eq. 9: the input embedding of a word or, dynamic in variants B and D, of an entity."""
+        x = self.p["x.weight"][row]
+        if self.config.dynamic_input and row in entities:
+            x = self.p["x.W_dx"] @ entities[row].d + x
+        return x
+
+    def y(self, entities: Mapping[int, Entity]) -> Tensor:
+        """Eq. 10: all output embeddings; those of entities are dynamic in variants C and D."""
+        y = list(self.p["x.weight" if self.config.tied else "output.y.weight"])
+        if self.config.dynamic_output:
+            for row, entity in entities.items():
+                y[row] = self.p["output.y.W_dy"] @ entity.d + y[row]
+        return torch.stack(y)
+
+    def name(self, row: int, entities: Mapping[int, Entity]) -> Tensor:
+        """Beyond the paper: log p(w | e) of every word, which one the entity in this row is."""
+        words = self.p["x.weight"][entity_rows(self.config.entities).stop :]
+        cosines = cosine_similarity(self.x(row, entities).unsqueeze(0), words)
+        return (self.p["naming.s"] * cosines).log_softmax(0)
+
+    def lstm(self, name: str, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        """Eqs. 2, 7 and 8: one step of the LSTM of this name."""
+        gates = self.p[f"{name}.W_ih"] @ x + self.p[f"{name}.W_hh"] @ h + self.p[f"{name}.b"]
+        i, f, g, o = gates.chunk(4)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        return o.sigmoid() * c.tanh(), c
+
+    def context(self, x: Sequence[Tensor], position: int) -> Tensor:
+        """Eq. 6: d'_e of the mention at a position of a sentence with embeddings x."""
+        zero = x[0].new_zeros(self.config.encoder_dim)
+        h_fwd, c = zero, zero
+        for x_t in x[:position]:
+            h_fwd, c = self.lstm("encoder.forward_lstm", x_t, h_fwd, c)  # Eq. 7
+        h_bwd, c = zero, zero
+        for x_t in reversed(x[position + 1 :]):
+            h_bwd, c = self.lstm("encoder.backward_lstm", x_t, h_bwd, c)  # Eq. 8
+        return torch.relu(
+            self.p["encoder.W_hd"] @ torch.cat((h_fwd, h_bwd)) + self.p["encoder.b_d"]
+        )
+
+    def merge(self, context: Tensor, entity: Entity | None) -> Entity:
+        """Section 3's merging functions: d_{e,i} of the next context d'_{e,i} and d_{e,i-1}."""
+        before = entity or Entity(torch.zeros_like(context))
+        contexts, scores = (*before.contexts, context), before.scores
+        match self.config.merging:
+            case "gru-relu":
+                d = torch.relu(self.gru(context, before.d))
+            case "gru":
+                d = self.gru(context, before.d)
+            case "max":
+                d = torch.maximum(context, before.d)  # Eq. 4
+            case "latest":
+                d = context
+            case "mean":
+                d = torch.stack(contexts).mean(0)
+            case "attention":
+                score = self.p["merging.v"] @ torch.tanh(self.p["merging.W"] @ context)
+                scores = (*scores, score)
+                d = torch.stack(scores).softmax(0) @ torch.stack(contexts)
+        return Entity(d, contexts, scores)
+
+    def gru(self, context: Tensor, d: Tensor) -> Tensor:
+        """The gated recurrent unit of Cho et al. (2014)."""
+        W_r, W_z, W_n = self.p["merging.W"].chunk(3)
+        U_r, U_z, U_n = self.p["merging.U"].chunk(3)
+        b_r, b_z, b_n = self.p["merging.b"].chunk(3)
+        r = torch.sigmoid(W_r @ context + U_r @ d + b_r)
+        z = torch.sigmoid(W_z @ context + U_z @ d + b_z)
+        n = torch.tanh(W_n @ context + U_n @ (r * d) + b_n)
+        return z * d + (1 - z) * n
+
+    def salience(self, h: Tensor, mentioned: Sequence[Sequence[int]]) -> Tensor:
+        """Beyond the paper: what an entity's logit gains by how recent and frequent it is."""
+        gains = [h.new_zeros(()) for _ in range(self.config.vocabulary)]
+        for row in {row for rows in mentioned for row in rows if self.config.salience}:
+            ago = next(i for i, rows in enumerate(reversed(mentioned)) if row in rows)
+            times = sum(rows.count(row) for rows in mentioned)
+            a = ago if ago <= 2 else 3 if ago <= 4 else 4 if ago <= 8 else 5
+            n = times - 1 if times <= 2 else 2 if times <= 4 else 3 if times <= 8 else 4
+            k = self.p["salience.k"][row - entity_rows(self.config.entities).start]
+            gains[row] = h @ (self.p["salience.r"][a] + self.p["salience.f"][n] + k)
+            gains[row] = gains[row] + self.p["salience.r_b"][a] + self.p["salience.f_b"][n]
+        return torch.stack(gains)
+
+
+class SentenceLoop(nn.Module):
+    """Model D for training, a sentence of every document at a time; its encoder is frozen.
+
+    The documents' i-th sentences are padded, packed and run through `nn.LSTM`; then come the full
+    logits and `cross_entropy`, the bidirectional encoder, and one merge after another.
+    """
+
+    def __init__(self, model: Parameters) -> None:
+        super().__init__()
+        config = model.config
+        if config.variant != "both" or config.salience:
+            raise ValueError(
+                f"variant {config.variant!r}, salience {config.salience}: the naive loop has only "
+                "variant both, without salience"
+            )
+        self.model, self.reference = model, Reference.of(model)
+        self.lstm = nn.LSTM(config.embedding_dim, config.hidden_dim, batch_first=True)
+        self.encoder = nn.LSTM(
+            config.embedding_dim, config.encoder_dim, batch_first=True, bidirectional=True
+        )
+        assert model.encoder is not None
+        copy_lstm(model.lstm, self.lstm, "l0")
+        copy_lstm(model.encoder.forward_lstm, self.encoder, "l0")
+        copy_lstm(model.encoder.backward_lstm, self.encoder, "l0_reverse")
+        self.encoder.requires_grad_(requires_grad=False)
+
+    def loss(
+        self, documents: Sequence[Sequence[Sequence[int]]], states: Sequence[State]
+    ) -> tuple[Tensor, list[State]]:
+        """Sum of nats over the predicted tokens, and the state of each document after them."""
+        nats, after = states[0].h.new_zeros(()), list(states)
+        for i in range(max(len(document) for document in documents)):
+            active = [b for b, document in enumerate(documents) if len(document) > i]
+            found, read = self._sentence([documents[b][i] for b in active],
+                                         [after[b] for b in active])  # fmt: skip
+            nats = nats + found
+            for b, state in zip(active, read, strict=True):
+                after[b] = state
+        return nats, after
+
+    def _sentence(
+        self, sentences: Sequence[Sequence[int]], states: Sequence[State]
+    ) -> tuple[Tensor, list[State]]:
+        p, rows = self.reference.p, entity_rows(self.model.config.entities)
+        tokens = pad_sequence([torch.tensor(s) for s in sentences], batch_first=True)
+        lengths = torch.tensor([len(s) for s in sentences])
+        d = torch.stack([self._d(state) for state in states])
+        entity = (tokens - rows.start).clamp(0, self.model.config.entities - 1)
+        dynamic = ((tokens >= rows.start) & (tokens < rows.stop)).unsqueeze(2)
+        terms = linear(d, p["x.W_dx"])[torch.arange(len(d)).unsqueeze(1), entity]
+        x = p["x.weight"][tokens] + terms * dynamic  # Eq. 9
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        h, c = torch.stack([s.h for s in states]), torch.stack([s.c for s in states])
+        output, (h, c) = self.lstm(packed, (h.unsqueeze(0), c.unsqueeze(0)))  # Eq. 2
+        hidden = pad_packed_sequence(output, batch_first=True)[0][:, :-1]
+        logits = linear(hidden, self.model.output.y.weight, p["output.b"])
+        logits[..., rows] += hidden @ linear(d, p["output.y.W_dy"]).transpose(1, 2)  # Eq. 10
+        inside = torch.arange(tokens.shape[1]) < lengths.unsqueeze(1)
+        targets = tokens.masked_fill(~inside, -100)[:, 1:]
+        nats = cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")  # Eq. 1
+        memories = [dict(state.entities) for state in states]
+        if dynamic.any():
+            both = pad_packed_sequence(self.encoder(packed)[0], batch_first=True)[0]
+            h_fwd, h_bwd = both.chunk(2, 2)  # Eqs. 7 and 8
+            for b, t in dynamic.squeeze(2).nonzero().tolist():
+                beside = torch.cat((h_fwd[b, t - 1], h_bwd[b, t + 1]))
+                context = torch.relu(p["encoder.W_hd"] @ beside + p["encoder.b_d"])  # Eq. 6
+                row = int(tokens[b, t])
+                memories[b][row] = self.reference.merge(context, memories[b].get(row))
+        return nats, [State(h[0, b], c[0, b], memory) for b, memory in enumerate(memories)]
+
+    def _d(self, state: State) -> Tensor:
+        rows = entity_rows(self.model.config.entities)
+        zero = state.h.new_zeros(self.model.config.context_dim)
+        known = state.entities
+        return torch.stack(
+            [known[r].d if r in known else zero for r in range(rows.start, rows.stop)]
+        )
+
+
+@torch.no_grad()
+def copy_lstm(source: LSTM, target: nn.LSTM, suffix: str) -> None:
+    """Give one direction of PyTorch's layer the weights of ours."""
+    target.get_parameter(f"weight_ih_{suffix}").copy_(source.W_ih)
+    target.get_parameter(f"weight_hh_{suffix}").copy_(source.W_hh)
+    target.get_parameter(f"bias_ih_{suffix}").copy_(source.b)
+    target.get_parameter(f"bias_hh_{suffix}").zero_()

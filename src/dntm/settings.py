@@ -1,0 +1,168 @@
+"""Settings: frozen dataclasses whose values are checked, however they come. No torch in here.
+
+A value is what its field's type says, or an error names the setting, the value and what was
+expected. The same check reads YAML files (`read_yaml`, `merged`) and runs when a dataclass is made
+in Python (`settle`), so that `schedule="linear"` is refused in both.
+
+cattrs and msgspec were tried for it: the one takes True and "3" for numbers, the other lets unknown
+names of a dataclass pass, and neither tells what was expected.
+"""
+
+import dataclasses
+import functools
+import math
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
+
+import yaml
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
+
+LARGEST_FILE = 1_000_000
+"""Bytes of a YAML file; a run's own have two thousand."""
+DEEPEST = 20
+"""Levels of a YAML file."""
+
+
+def settle(config: "DataclassInstance") -> None:
+    """In `__post_init__`: check every field, with strings as paths and lists as tuples."""
+    for name, kind in _kinds(type(config)).items():
+        value = _in_full(config, name, getattr(config, name))
+        object.__setattr__(config, name, typed(kind, value, name))
+
+
+def merged(config: T, values: Mapping[Any, Any], source: str, prefix: str = "") -> T:
+    """The configuration with the values of a YAML file in place of its own."""
+    kinds = _kinds(type(config))
+    changes: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in kinds:
+            full = prefix + name if isinstance(name, str) else name
+            raise ValueError(
+                f"{source}: unknown setting {shown(full)}, expected one of {', '.join(kinds)}"
+            )
+        where = f"{source}: {prefix}{name}"
+        if dataclasses.is_dataclass(kinds[name]):
+            if not isinstance(value, Mapping):
+                raise ValueError(f"{where} is {shown(value)}, expected settings")
+            changes[name] = merged(getattr(config, name), value, source, f"{prefix}{name}.")
+        else:
+            changes[name] = typed(kinds[name], _in_full(config, name, value), where)
+    try:
+        return dataclasses.replace(config, **changes)
+    except ValueError as error:
+        raise ValueError(f"{source}: {prefix}{error}") from None
+
+
+def typed(kind: Any, value: Any, where: str) -> Any:
+    """The value as its type has it; ValueError where it is none of that type."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        fits = any(value == choice and type(value) is type(choice) for choice in parts)
+        expected = f"one of {', '.join(map(str, parts))}"
+    elif origin in (types.UnionType, typing.Union):
+        if value is None and types.NoneType in parts:
+            return None
+        (kind,) = (part for part in parts if part is not types.NoneType)
+        return typed(kind, value, where)
+    elif origin is tuple:
+        return _tuple(parts, value, where)
+    elif kind is Path:
+        if isinstance(value, str) and "\0" not in value:
+            return Path(value)
+        fits, expected = isinstance(value, Path), "a path"
+    elif kind is float:
+        if type(value) is int and abs(value) < 2**53:
+            return float(value)
+        fits, expected = isinstance(value, float) and math.isfinite(value), "a number"
+    else:
+        names = {int: "a whole number", bool: "true or false", str: "text"}
+        expected = names.get(kind) or f"{kind.__name__}"
+        fits = isinstance(value, kind) and (kind is not int or type(value) is not bool)
+    if not fits:
+        raise ValueError(f"{where} is {shown(value)}, expected {expected}")
+    return value
+
+
+def read_yaml(path: Path) -> dict[Any, Any]:
+    """The settings of a YAML file; no aliases, which can make a small file endless."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise ValueError(f"{path} has more than {LARGEST_FILE:,} bytes, expected settings")
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text: {error}") from None
+    try:
+        _check_nesting(text)
+        values = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        raise ValueError(f"{path} is not YAML as expected: {cut(str(error), 300)}") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: expected settings such as 'seed: 1'")
+    return values
+
+
+def _check_nesting(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError(f"an alias (*{event.anchor}), expected the value itself")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise ValueError(f"nested more than {DEEPEST} deep")
+
+
+def to_yaml(config: "DataclassInstance") -> str:
+    """All settings in the fields' order, as `read_yaml` and `merged` read them."""
+    return yaml.safe_dump(plain(dataclasses.asdict(config)), sort_keys=False)
+
+
+def plain(value: Any) -> Any:
+    """Settings as JSON and YAML hold them: paths are text."""
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(plain(item) for item in value)
+    return str(value) if isinstance(value, Path) else value
+
+
+def cut(text: str, most: int = 60) -> str:
+    """At most so many characters of a text."""
+    return text if len(text) <= most else text[:most] + "..."
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it; of a large one what it is."""
+    if isinstance(value, (Mapping, list, tuple, set)):
+        return f"{type(value).__name__} of {len(value)}"
+    return cut(repr(value))
+
+
+def _in_full(config: Any, name: str, value: Any) -> Any:
+    """What a class's ABBREVIATIONS, by field, say a value stands for."""
+    if not isinstance(value, str):
+        return value
+    return getattr(config, "ABBREVIATIONS", {}).get(name, {}).get(value.upper(), value)
+
+
+def _tuple(parts: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(f"{where} is {shown(value)}, expected a list")
+    if parts[-1] is Ellipsis:
+        parts = (parts[0],) * len(value)
+    if len(value) != len(parts):
+        raise ValueError(f"{where} has {len(value)} items, expected {len(parts)}")
+    return tuple(typed(kind, item, where) for kind, item in zip(parts, value, strict=True))
+
+
+@functools.cache
+def _kinds(config: type) -> dict[str, Any]:
+    hints = typing.get_type_hints(config)
+    return {field.name: hints[field.name] for field in dataclasses.fields(config)}

@@ -1,0 +1,135 @@
+"""`dntm evaluate-meaning` as a user runs it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dntm.evaluation import meaning
+from tests.cli.running import fails, run
+
+TEXT = (
+    "The old man met Ann at the river. Ann kept a table. The old man left the river. "
+    "He rowed home. She sat down at the table.\n\n"
+    "The man kept a zork at home. The zork left the table, and the man left home.\n\n"
+) * 3
+
+
+@pytest.fixture(autouse=True)
+def few_frequent_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meaning, "FREQUENT", 4)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    texts = {
+        "text": TEXT,
+        "trials": "1\tthe ___ sat down @@ the old ___\tman,river,zork\t5,2,1\n",
+        "definitions": "river\tthe man rowed home on the ___\nzork\tthe ___\n",
+        "pairs": "# who said what\nfirst,second,similarity\nman,river,2\nold,man,7\nman,zork,1\n",
+    }
+    paths = {}
+    for name, text in texts.items():
+        paths[name] = tmp_path / f"{name}.txt"
+        paths[name].write_text(text)
+    return paths
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pretrained")
+    (folder / "text.txt").write_text(TEXT * 5)
+    length = ("--training.iterations", "5", "--training.batch", "8")
+    sizes = ("--model.embedding-dim", "8", "--model.encoder-dim", "8", "--store.min-count", "1")
+    run("pretrain", "--text", folder / "text.txt", "--output-dir", folder / "run", *length, *sizes)
+    return folder / "run"
+
+
+def test_all_kinds_of_tests_are_told_and_written(
+    model: Path,
+    encoder: Path,
+    files: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = [argument for name, path in files.items() for argument in (f"--{name}", path)]
+    target = tmp_path / "numbers.json"
+
+    run("evaluate-meaning", model, *given, "--fit", files["text"], "--encoder", encoder,
+        "--json", target, "--candidates", "9")  # fmt: skip
+
+    printed = capsys.readouterr().out
+    numbers = json.loads(target.read_text())
+    ways = ["x", "y", "bag of context", "a la carte", "encoder"]
+    assert list(numbers["hidden_words"]["ranks"]) == [*ways, "most frequent"]
+    assert list(numbers["trials"]["correlations"]) == ways
+    assert list(numbers["definitions"]["ranks"]) == [*ways, "most frequent"]
+    assert numbers["hidden_words"]["candidates"] == 9
+    assert numbers["hidden_words"]["parts"] == 6
+    assert numbers["trials"]["unknown_probes"] == pytest.approx(1 / 3)
+    assert numbers["definitions"]["unknown"] == 1
+    assert (numbers["pairs"]["pairs"], numbers["pairs"]["left_out"]) == (2, 1)
+    assert "from the second mention on" in printed
+    assert "the vocabulary lacks 33.3% of the probes" in printed
+    assert "left out: 1 that the vocabulary lacks" in printed
+    assert "2 pairs of words, 1 left out" in printed
+
+
+def test_each_kind_stands_alone_and_without_training_text_there_is_still_a_bag(
+    model: Path, files: dict[str, Path], tmp_path: Path
+) -> None:
+    for name, path in files.items():
+        run("evaluate-meaning", model, f"--{name}", path, "--json", tmp_path / "numbers.json")
+
+        numbers = json.loads((tmp_path / "numbers.json").read_text())
+        found = numbers["hidden_words" if name == "text" else name]
+        told = found.get("ranks") or found.get("correlations") or {}
+        assert len(numbers) == 3
+        assert name == "pairs" or list(told)[:3] == ["x", "y", "bag of context"]
+        assert "a la carte" not in told
+
+
+def test_the_same_seed_gives_the_same_numbers_and_the_limit_holds(
+    model: Path, files: dict[str, Path], tmp_path: Path
+) -> None:
+    def numbers(*options: str) -> str:
+        path = tmp_path / "numbers.json"
+        run("evaluate-meaning", model, "--text", files["text"], "--json", path, *options)
+        return path.read_text()
+
+    assert numbers("--per-part", "1") == numbers("--per-part", "1")
+    assert numbers("--per-part", "1") != numbers("--per-part", "1", "--seed", "2")
+    assert json.loads(numbers("--limit", "2"))["hidden_words"]["parts"] == 2
+
+
+def test_something_must_be_given(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "nothing to evaluate on" in fails(capsys, "evaluate-meaning", model)
+
+
+def test_a_malformed_file_is_named_before_a_model_is_loaded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.txt").write_text("1\tthe ___\tdog,cat\t1\n")
+
+    error = fails(capsys, "evaluate-meaning", tmp_path, "--trials", tmp_path / "t.txt")
+
+    assert "t.txt, line 1: 2 probes and 1 ratings, expected pairs" in error
+
+
+@pytest.mark.parametrize("option", ["--candidates", "--per-part", "--limit", "--fit-words"])
+def test_numbers_that_make_no_sense_are_refused(
+    model: Path, files: dict[str, Path], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = fails(capsys, "evaluate-meaning", model, "--pairs", files["pairs"], option, "0")
+
+    assert "is 0, expected at least 1" in error
+
+
+def test_a_text_without_a_word_to_hide_is_an_error(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.txt").write_text("The man sat down.\n")
+
+    error = fails(capsys, "evaluate-meaning", model, "--text", tmp_path / "a.txt")
+
+    assert "no word of the texts can be hidden" in error

@@ -1,0 +1,258 @@
+"""Every character of a text is accounted for."""
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dntm.corpus import conll, text
+from dntm.corpus.anonymize import AnonymizeConfig, mark
+from dntm.corpus.entities import Lexicon
+from dntm.corpus.source import InputError, numbered_lines
+from dntm.corpus.text import sentences_in
+from dntm.corpus.vocabulary import Vocabulary
+
+LETTERS = st.characters(exclude_categories=["Cs"])
+ODD = st.sampled_from(
+    [
+        "\u0301",
+        "\u00ad",
+        "\u200b",
+        "\ufeff",
+        "\ufe0f",
+        "\u200d",
+        "«",
+        "»",
+        "\u00a0",
+        "😀",
+        "👩",
+        "🏽",
+    ]
+)
+PLAIN = st.sampled_from(
+    [
+        "Ann",
+        " Bo",
+        " zork",
+        ". ",
+        "\n\n",
+        " the",
+        "!",
+        "? ",
+        "'s",
+        "n't",
+        " No. 5",
+        " U.S.",
+        '"',
+        "—",
+    ]
+)
+TEXTS = st.lists(st.one_of(LETTERS, ODD, PLAIN), max_size=40).map("".join)
+UNSEEN = re.compile(
+    "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]+"
+)
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_tokens_are_the_text_from_left_to_right_and_cover_every_word(raw: str) -> None:
+    tokens = [span for sentence in sentences_in(raw) for span in sentence.spans]
+
+    assert all(start < end for start, end in tokens)
+    assert all(a.end <= b.start for a, b in pairwise(tokens))
+    for word in re.finditer(r"\S+", raw):
+        inside = [raw[a:b] for a, b in tokens if word.start() <= a and b <= word.end()]
+        if UNSEEN.fullmatch(word[0]):
+            assert inside == []
+        else:
+            assert "".join(inside) == word[0]
+    assert sum(end - start for start, end in tokens) == sum(
+        len(word) for word in raw.split() if not UNSEEN.fullmatch(word)
+    )
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_without_places_the_words_are_the_same(raw: str) -> None:
+    with_places, without = ([s.words for s in sentences_in(raw, places=p)] for p in (True, False))
+
+    assert with_places == without
+
+
+@pytest.mark.parametrize(
+    ("raw", "sentences"),
+    [
+        ("Il part. « Oui », dit-il. »  Elle rit.", 3),
+        ("Great! 😀 Then we left.", 2),
+        ("See No. 5 now. No. Not now.", 3),
+        ("He left. őrült is a word.", 1),
+    ],
+)
+def test_sentences_end_before_french_quotes_and_emoji_but_not_after_no(
+    raw: str, sentences: int
+) -> None:
+    assert len(list(sentences_in(raw))) == sentences
+
+
+def test_characters_nobody_sees_belong_to_the_words_they_stand_at() -> None:
+    raw = "\ufeffso\u00adft \u200b ice\u200b. cafe\u0301 x\u0304y 👩\u200d👧 ☺\ufe0f"
+
+    [sentence] = sentences_in(raw)
+
+    assert sentence.words == ["soft", "ice", ".", "café", "x\u0304y", "👩👧", "☺"]
+    written = [raw[a:b] for a, b in sentence.spans]
+    assert written[:3] == ["\ufeffso\u00adft", "ice\u200b", "."]
+
+
+LEXICON = Lexicon(Vocabulary(tuple("the . sat saw a man and left , of".split()), entities=9))
+STORY = (
+    'The man saw Karol Vask. "Vask sat," the man said. THE BLICKET LEFT. Blickets sat and saw Mr. '
+    "Vask of No. 5. The President and Ann left, and the zorking man saw a zork. Ann Brandt sat."
+)
+SPLITS = [match.end() for match in re.finditer(r"\s", STORY)]
+
+
+@pytest.mark.parametrize("cut", SPLITS)
+@pytest.mark.parametrize(
+    "future", ["", "the man sat .", "Vask Ann Zork vask zorks. X", "BIG NEWS!"]
+)
+def test_what_is_said_of_a_word_does_not_change_when_the_text_after_it_changes(
+    cut: int, future: str
+) -> None:
+    """A token and its entity are known once the word after it is."""
+
+    def tokens(raw: str) -> list[tuple[int, int, object]]:
+        document = text.document_of(raw)
+        marked = mark(document, ("names", "unknown"), LEXICON, AnonymizeConfig())
+        return [
+            (spans[p.start].start, spans[p.end - 1].end, p.token)
+            for spans, pieces in zip(document.spans, marked.pieces(lower_case=False), strict=True)
+            for p in pieces
+        ]
+
+    edited = STORY[:cut] + future
+    before = STORY[:cut].rstrip()
+    known = before.rfind(" ") + 1
+
+    kept = [token for token in tokens(STORY) if token[1] < known]
+
+    if edited.strip():
+        assert [token for token in tokens(edited) if token[1] < known] == kept
+
+
+def conll_line(cell: str) -> bytes:
+    return f"d 0 0 word X * - - - - * {cell}\n".encode()
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
+    """How many lines of Python the work takes: the same on every machine."""
+    import sys
+
+    lines = 0
+
+    def tracer(_frame: object, _event: str, _argument: object) -> object:
+        nonlocal lines
+        lines += 1
+        return tracer
+
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    sys.settrace(tracer)  # type: ignore[arg-type]
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+    return lines
+
+
+def nested(count: int) -> bytes:
+    opened = "".join(conll_line(f"({k}").decode() for k in range(count))
+    closed = "".join(conll_line(f"{k})").decode() for k in reversed(range(count)))
+    return f"#begin document (d); part 0\n{opened}{closed}\n#end document\n".encode()
+
+
+def crossing(count: int) -> bytes:
+    words = [f"Entity=(e{k}" for k in range(count)] + [f"Entity=e{k})" for k in range(count)]
+    rows = "".join(f"{n}\tw" + "\t_" * 7 + f"\t{cell}\n" for n, cell in enumerate(words, start=1))
+    return f"# newdoc id = d\n{rows}\n".encode()
+
+
+@pytest.mark.parametrize("shape", [nested, crossing])
+def test_nested_and_crossing_mentions_take_work_in_proportion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: Callable[[int], bytes]
+) -> None:
+    def read(count: int) -> int:
+        path = tmp_path / f"{count}"
+        path.write_bytes(shape(count))
+        old = shape is nested
+        blocks, parse = (
+            (conll.blocks_2012, conll.parse_2012) if old else (conll.blocks_u, conll.parse_u)
+        )
+        [block] = blocks(path)
+
+        def work() -> None:
+            mark(parse(block), ("chains",), LEXICON, AnonymizeConfig(keep_single=True))
+
+        return counted(monkeypatch, work)
+
+    assert read(160) < 2.5 * read(80)
+
+
+BOMBS: dict[str, Callable[[int], tuple[str, bytes]]] = {
+    "newdoc": lambda n: ("u", b"# newdoc id =" + b" " * n + b"\n1\ta\n"),
+    "newdoc name": lambda n: ("u", b"# newdoc id = a" + b" " * n + b"b" + b" " * n + b"\n"),
+    "digits": lambda n: ("2012", b"#begin document (d)\n" + conll_line("1" * n)),
+    "entity": lambda n: ("u", b"1\ta" + b"\t_" * 7 + b"\tEntity=" + b"a" * n + b"\n"),
+    "begin": lambda n: ("2012", b"#begin document (x" + b" " * n + b"y\n" + conll_line("-")),
+    "begin parts": lambda n: ("2012", b"#begin document (x" + b"; part 0" * n + b"y\n"),
+    "accents": lambda n: ("text", b"a" + "\u0301\u0323".encode() * n),
+    "marks": lambda n: ("text", b'."' * n),
+    "quotes": lambda n: ("text", ". « ".encode() * n),
+    "blanks": lambda n: ("text", b"\n \n" * n + b"a"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_text_of_250_kb_of_any_shape_is_read_at_once(tmp_path: Path, name: str) -> None:
+    import time
+
+    form, content = BOMBS[name](1)
+    form, content = BOMBS[name](250_000 // max(1, len(BOMBS[name](2)[1]) - len(content)))
+    path = tmp_path / "bomb"
+    path.write_bytes(content)
+    readers = {"u": (conll.blocks_u, conll.parse_u), "2012": (conll.blocks_2012, conll.parse_2012)}
+    blocks, parse = readers.get(form, (text.blocks, text.parse))
+    began = time.process_time()
+
+    problems = []
+    for block in blocks(path):
+        try:
+            parse(block)
+        except InputError as error:
+            problems.append(str(error))
+
+    assert all(len(problem) < 1000 for problem in problems)
+    assert time.process_time() - began < 3.0
+
+
+def test_a_line_longer_than_the_limit_is_an_error_that_names_the_option(tmp_path: Path) -> None:
+    path = tmp_path / "zeros"
+    path.write_bytes(b"short\n" + b"0" * 1000)
+
+    with pytest.raises(InputError, match=r"line 2: a line of more than 100 bytes: pass --longest"):
+        list(numbered_lines(path, 100))
+    path.write_bytes(b"#begin document (d)\n" + conll_line("-") * 400)
+    with pytest.raises(InputError, match="a document of more than"):
+        list(conll.blocks_2012(path, 100))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(alphabet="# newdoc=id\tx", max_size=30))
+def test_the_fast_rule_for_newdoc_finds_what_the_plain_one_finds(line: str) -> None:
+    plain = re.match(r"#\s*newdoc(?:\s+id\s*=\s*(?P<name>.*\S))?\s*$", line)
+
+    assert conll._newdoc(line) == (None if plain is None else plain["name"] or "")

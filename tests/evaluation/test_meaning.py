@@ -1,0 +1,478 @@
+"""The measure of meaning against plain loops, and on models whose answers are known."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+from torch import Tensor
+
+from dntm.corpus.entities import Lexicon
+from dntm.corpus.vocabulary import Vocabulary
+from dntm.evaluation import meaning
+from dntm.evaluation.meaning import (
+    ContextWords,
+    Gaps,
+    Trials,
+    candidate_words,
+    context_vectors,
+    definitions,
+    fit,
+    hidden_words,
+    hide_words,
+    pairs,
+    rank_of,
+    spearman,
+    trials,
+)
+from dntm.evaluation.passages import Passage, Trial, gap_passage, passage_of
+from dntm.model.config import ModelConfig, Variant
+from dntm.model.language_model import DynamicTextModel
+from dntm.model.text_model import TextModel
+
+WORDS = tuple("the . a at and dog cat wolf barked purred howled ran met it , 17 x".split())
+VOCABULARY = Vocabulary(WORDS, entities=4)
+LEXICON = Lexicon(VOCABULARY)
+DIM = 5
+FIRST = 3 + 4
+"""Row of the first word."""
+
+
+def row(word: str) -> int:
+    return VOCABULARY.row(word)
+
+
+def random_model(variant: Variant = "both") -> TextModel:
+    """A model with random weights, x and y of different widths."""
+    config = ModelConfig(
+        vocabulary=len(VOCABULARY), entities=4, variant=variant, merging="gru",
+        embedding_dim=DIM, hidden_dim=6, encoder_dim=3, context_dim=4,
+    )  # fmt: skip
+    generator = torch.Generator().manual_seed(3)
+    model = DynamicTextModel(config, generator)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    return TextModel(model.eval(), VOCABULARY)
+
+
+def model_that_says(word: str) -> TextModel:
+    """A model for which every entity is, after any mention, a certain word in x; -x in y."""
+    config = ModelConfig(
+        vocabulary=len(VOCABULARY), entities=4, variant="both", merging="latest",
+        embedding_dim=DIM, hidden_dim=DIM, encoder_dim=3, context_dim=2 * DIM,
+    )  # fmt: skip
+    model = DynamicTextModel(config).eval()
+    assert model.encoder is not None
+    assert model.x.W_d is not None
+    assert model.output.y.W_d is not None
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        x = torch.randn(len(VOCABULARY), DIM, generator=torch.Generator().manual_seed(5))
+        x[3:FIRST] = 0
+        model.x.weight.copy_(x)
+        model.output.y.weight.copy_(x)
+        # d' = ReLU(b_d) holds the positive numbers of x_w, and behind them the negative ones.
+        model.encoder.b_d.copy_(torch.cat((x[row(word)], -x[row(word)])))
+        back = torch.cat((torch.eye(DIM), -torch.eye(DIM)), 1)
+        model.x.W_d.copy_(back)
+        model.output.y.W_d.copy_(-back)
+    return TextModel(model, VOCABULARY)
+
+
+@pytest.fixture(autouse=True)
+def few_frequent_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meaning, "FREQUENT", 2)
+
+
+def cos(a: Tensor, b: Tensor) -> float:
+    return float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
+
+
+def plain_rank(guess: Tensor, words: Tensor, answer: int) -> int:
+    right = cos(guess, words[answer])
+    return sum(cos(guess, w) >= right - 1e-7 for w in words)
+
+
+def passage(*sentences: str) -> Passage:
+    """Numbers are entities, of which 1 is asked for: a dog."""
+    tokens = [[int(w) if w.isdecimal() else w for w in s.split()] for s in sentences]
+    return Passage([VOCABULARY.encode(sentence) for sentence in tokens], {3: row("dog")})
+
+
+PASSAGES = [
+    passage("the 1 barked at 2 .", "2 met the 1 and the 1 ran .", "it ran .", "the 1 howled"),
+    passage("a 1 .", "the cat met 3", "1"),
+]
+
+
+def context(sentence: Sequence[int], position: int) -> list[int]:
+    """The words around a token, by a plain loop."""
+    near = range(max(0, position - 10), min(len(sentence), position + 11))
+    return [sentence[t] for t in near if t != position and sentence[t] >= FIRST]
+
+
+def test_embeddings_after_each_mention_are_those_before_the_next_sentence() -> None:
+    model = random_model()
+    document = [VOCABULARY.encode(["the", 1 + n % 3, "met", "it"]) for n in range(47)]
+
+    (found, short) = model.mention_embeddings([document, document[:5]])
+
+    window = model.model.plan([[*document, VOCABULARY.encode(["it"])]], every_context=True)
+    _, known, _ = model.model.trace(window, model.model.initial_state(1))
+    assert found.row.tolist() == [3 + n % 3 for n in range(47)]
+    for n, entity in enumerate(found.row.tolist()):
+        d = known[n + 1, entity - 3].unsqueeze(0)
+        x = model.model.x.entity(torch.tensor([entity]), d)[0]
+        y = model.model.output.y.entity(torch.tensor([entity]), d)[0]
+        torch.testing.assert_close(found.x[n], x, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(found.y[n], y, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(short.x, found.x[:5], atol=1e-5, rtol=1e-4)
+
+
+def test_a_baseline_has_no_meanings_to_tell() -> None:
+    with pytest.raises(ValueError, match="the model is a baseline"):
+        next(random_model("baseline").mention_embeddings([]))
+
+
+def test_context_vectors_are_weighted_means_over_ten_words_on_each_side() -> None:
+    x = torch.randn(len(VOCABULARY), DIM, generator=torch.Generator().manual_seed(1))
+    weights = torch.rand(len(VOCABULARY)) + 0.1
+    weights[:FIRST] = 0
+    random = np.random.default_rng(0)
+    sentences = [random.integers(0, len(x), length).tolist() for length in (30, 1, 7, 25)]
+
+    found = iter(context_vectors(sentences, x, weights))
+
+    for sentence in sentences:
+        for position in range(len(sentence)):
+            around = context(sentence, position)
+            expected = sum((weights[c] * x[c] for c in around), torch.zeros(DIM))
+            torch.testing.assert_close(next(found), expected / max(len(around), 1))
+
+
+def test_a_way_of_context_words_is_their_mean_over_the_mentions_so_far() -> None:
+    x = torch.randn(len(VOCABULARY), DIM, generator=torch.Generator().manual_seed(1))
+    is_word = torch.ones(len(x))
+    is_word[:FIRST] = 0
+    projection = torch.randn(DIM, DIM, generator=torch.Generator().manual_seed(2))
+
+    found = iter(ContextWords(x, is_word, projection)(PASSAGES))
+
+    for asked in PASSAGES:
+        means = []
+        for s, position, _ in asked.mentions():
+            around = context(asked.sentences[s], position)
+            means.append(x[around].mean(0) if around else torch.zeros(DIM))
+            expected = projection @ torch.stack(means).mean(0)
+            torch.testing.assert_close(next(found), expected)
+    assert next(found, None) is None
+
+
+def test_gaps_are_filled_word_by_word_and_their_mean_is_taken() -> None:
+    rows = np.arange(len(VOCABULARY)) * 10
+    rows[:FIRST] = 0
+
+    def contexts(sentences: Sequence[np.ndarray]) -> Tensor:
+        """For each word where it stands, its sentence's length, and the word before it."""
+        told = [
+            (position, len(s), s[position - 1] if position else -1)
+            for s in sentences
+            for position in range(len(s))
+        ]
+        return torch.tensor(told, dtype=torch.float32)
+
+    found = iter(Gaps(torch.zeros(len(rows), 3), contexts, rows)(PASSAGES))
+
+    for asked in PASSAGES:
+        told = []
+        for s, position, _ in asked.mentions():
+            before = rows[asked.sentences[s][position - 1]] if position > 1 else -1
+            told.append((position - 1, len(asked.sentences[s]) - 2, before))
+            expected = torch.tensor(np.mean(told, axis=0), dtype=torch.float32)
+            torch.testing.assert_close(next(found), expected)
+
+
+TEXT = [
+    VOCABULARY.encode(sentence.split())
+    for sentence in (
+        "the dog barked at the cat .",
+        "the cat purred and the dog ran .",
+        "a wolf howled at it , and a dog met the wolf .",
+        "the cat met 17 x and it ran at the cat",
+        "a dog ran and barked , the cat purred and howled",
+    )
+]
+
+
+def test_the_map_of_a_la_carte_is_the_least_squares_of_plain_numpy() -> None:
+    model = random_model()
+    x = model.word_embeddings()[0].double().numpy()
+    nameable = model.nameable()
+    found = fit([TEXT[:2], TEXT[2:]], model).a_la_carte
+
+    contexts: dict[int, list[np.ndarray]] = {}
+    for sentence in TEXT:
+        for position, target in enumerate(sentence):
+            if nameable[target]:
+                contexts.setdefault(target, []).append(x[context(sentence, position)].mean(0))
+    seen = [word for word, found in contexts.items() if len(found) > 1]
+    u = np.array([np.mean(contexts[word], axis=0) for word in seen])
+    weight = np.diag(np.log([len(contexts[word]) for word in seen]))
+    expected = np.linalg.solve(u.T @ weight @ u, u.T @ weight @ x[seen]).T
+
+    assert len(seen) > DIM
+    np.testing.assert_allclose(found.projection.numpy(), expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_the_bag_has_sif_weights_and_lacks_the_common_component(*, counted: bool) -> None:
+    model = random_model()
+    x = model.word_embeddings()[0].double().numpy()
+    found = fit([TEXT[:2], TEXT[2:]], model, counted=counted).bag
+
+    words = [r for sentence in TEXT for r in sentence if r >= FIRST]
+    count = {r: float(words.count(r)) for r in range(FIRST, len(x))}
+    if not counted:
+        count = {r: 1 / (r - FIRST + 1) for r in range(FIRST, len(x))}
+    total = sum(count.values())
+    weights = {r: 1e-3 / (1e-3 + count[r] / total) for r in count}
+    bags = []
+    for sentence in TEXT:
+        for position, target in enumerate(sentence):
+            if target >= FIRST + 2 and model.nameable()[target]:
+                around = context(sentence, position)
+                bags.append(np.mean([weights[c] * x[c] for c in around], axis=0))
+    common = np.linalg.svd(np.array(bags))[2][0]
+
+    np.testing.assert_allclose(found.weights[FIRST:], list(weights.values()), rtol=1e-5)
+    assert not found.weights[:FIRST].any()
+    expected = np.eye(DIM) - np.outer(common, common)
+    np.testing.assert_allclose(found.projection.numpy(), expected, atol=1e-4)
+
+
+def test_ranks_are_those_of_a_plain_loop() -> None:
+    generator = torch.Generator().manual_seed(2)
+    guesses, words = torch.randn(20, 4, generator=generator), torch.randn(9, 4, generator=generator)
+    answers = np.arange(20) % 9
+
+    expected = [plain_rank(g, words, a) for g, a in zip(guesses, answers.tolist(), strict=True)]
+
+    assert rank_of(guesses, words, answers).tolist() == expected
+    assert len(set(expected)) > 3
+
+
+def test_ties_count_against_the_model_and_words_without_a_vector_come_last() -> None:
+    words = torch.tensor([[1.0, 0], [2, 0], [-1, 0], [0, 0], [0, 0]])
+
+    ranks = rank_of(torch.tensor([[3.0, 0]]).expand(5, 2), words, np.arange(5))
+    nothing = rank_of(torch.zeros(1, 2), words[:3], np.array([0]))
+
+    assert ranks.tolist() == [2, 2, 3, 5, 5]
+    assert nothing.tolist() == [3]
+
+
+def test_spearman_is_that_of_scipy() -> None:
+    random = np.random.default_rng(4)
+    for _ in range(20):
+        a, b = random.integers(0, 5, 12).astype(float), random.standard_normal(12).round(1)
+        assert spearman(a, b) == pytest.approx(spearmanr(a, b).statistic)
+    assert spearman(np.ones(3), np.arange(3.0)) == 0
+
+
+def test_candidates_are_frequent_words_and_closed_classes_are_never_hidden() -> None:
+    rows, hidden = candidate_words(random_model(), 6)
+
+    assert [VOCABULARY.label(r) for r in rows.tolist()] == [
+        "at",
+        "and",
+        "dog",
+        "cat",
+        "wolf",
+        "barked",
+    ]
+    found = [VOCABULARY.label(r) for r in np.nonzero(hidden)[0].tolist()]
+    assert found == ["dog", "cat", "wolf", "barked"]
+
+
+def test_a_model_that_says_dog_has_rank_1_where_a_dog_was_hidden() -> None:
+    model = model_that_says("dog")
+    candidates, _ = candidate_words(model, 10)
+    part = [sentence[1:-1] for sentence in TEXT]
+    passages = [passage_of(part, {row(word): row(word)}, 4) for word in ("dog", "cat")]
+
+    found = hidden_words(model, passages, candidates, {})
+
+    x = model.word_embeddings()[0][torch.from_numpy(candidates)]
+    dog, cat = (int(np.nonzero(candidates == row(word))[0][0]) for word in ("dog", "cat"))
+    nearer = plain_rank(x[dog], x, cat)
+    farther = [plain_rank(-x[dog], x, answer) for answer in (dog, cat)]
+    assert (found.parts, found.words, found.mentions, found.candidates) == (2, 2, 9, 10)
+    assert nearer > 1
+    for name, cases in (("1", 2), ("2", 2), ("4", 2), ("2+", 7)):
+        by_x, by_y = found.ranks["x"][name], found.ranks["y"][name]
+        assert by_x.cases == by_y.cases == cases
+        if name != "2+":
+            assert by_x.recall == {1: 0.5, 10: 1.0, 100: 1.0}
+            assert by_x.reciprocal_rank == pytest.approx((1 + 1 / nearer) / 2)
+            assert by_x.median_rank == (1 + nearer) / 2
+            assert by_y.median_rank == sum(farther) / 2
+    assert "8" not in found.ranks["x"]
+    # Four mentions of the dog, five of the cat: three and four from the second on.
+    assert found.ranks["x"]["2+"].recall[1] == pytest.approx(3 / 7)
+    frequent = found.ranks["most frequent"]["2+"]
+    assert frequent.reciprocal_rank == pytest.approx((3 / (dog + 1) + 4 / (cat + 1)) / 7)
+
+
+def test_ranks_after_each_mention_are_those_of_the_embeddings_after_it() -> None:
+    model = random_model()
+    candidates, hidden = candidate_words(model, 10)
+    part = [sentence[1:-1] for sentence in TEXT]
+    passages = hide_words([part] * 40, hidden, per_part=3, entities=4, seed=0)
+
+    found = hidden_words(model, passages, candidates, {})
+
+    ranks: dict[int, list[int]] = {}
+    x = model.word_embeddings()[0][torch.from_numpy(candidates)]
+    for asked in passages:
+        (read,) = model.mention_embeddings([asked.sentences])
+        seen: dict[int, int] = {}
+        for entity, x_e in zip(read.row.tolist(), read.x, strict=True):
+            seen[entity] = seen.get(entity, 0) + 1
+            answer = int(np.nonzero(candidates == asked.asked[entity])[0][0])
+            ranks.setdefault(seen[entity], []).append(plain_rank(x_e, x, answer))
+    for count in (1, 2, 4):
+        summary = found.ranks["x"][str(count)]
+        assert summary.cases == len(ranks[count])
+        assert summary.median_rank == np.median(ranks[count])
+    later = [rank for count, of_count in ranks.items() if count > 1 for rank in of_count]
+    assert found.ranks["x"]["2+"].reciprocal_rank == pytest.approx(np.mean(1 / np.array(later)))
+
+
+def test_numbers_that_are_none_are_an_error() -> None:
+    model = model_that_says("dog")
+    candidates, _ = candidate_words(model, 10)
+    with torch.no_grad():
+        model.model.x.weight[3] = torch.nan
+
+    with pytest.raises(ValueError, match="not finite"):
+        hidden_words(model, PASSAGES, candidates, {})
+
+
+def test_without_a_hidden_word_there_is_nothing_to_tell() -> None:
+    with pytest.raises(ValueError, match="no word of the texts can be hidden"):
+        hidden_words(random_model(), [], np.array([9]), {})
+
+
+def test_definitions_are_ranked_among_all_words_that_can_be_named() -> None:
+    model = model_that_says("dog")
+    given = [
+        ("Dog", "A ___ barked."),
+        ("cat", "___ , the cat"),
+        ("zork", "the ___"),
+        ("17", "the ___"),
+        ("wolf", "it howled"),
+    ]
+
+    found = definitions(model, given, {})
+
+    nameable = torch.from_numpy(np.nonzero(model.nameable())[0])
+    x = model.word_embeddings()[0][nameable]
+    dog, cat = (nameable.tolist().index(row(word)) for word in ("dog", "cat"))
+    nearer = plain_rank(x[dog], x, cat)
+    assert (found.words, found.unknown, found.without_gap) == (2, 2, 1)
+    assert found.candidates == len(nameable) == 12
+    assert found.ranks["x"].median_rank == (1 + nearer) / 2
+    assert found.ranks["most frequent"].median_rank == (dog + cat) / 2 + 1
+
+
+def rated(group: str, probes: str, ratings: Sequence[float], text: str = "a ___ ran") -> Trial:
+    return Trial(group, [text, "the ___ ."], probes.split(), ratings)
+
+
+def test_trials_correlate_ratings_with_cosines() -> None:
+    model = model_that_says("dog")
+    x = model.word_embeddings()[0]
+    probes = "dog cat wolf barked it"
+    near = [cos(x[row("dog")], x[row(probe)]) for probe in probes.split()]
+    ratings = [5.0, 1.0, 4.0, 2.0, 2.0]
+
+    found = trials(model, [rated("a", probes, near), rated("b", probes, ratings)], {})
+
+    expected = spearmanr(near, ratings).statistic
+    assert found.correlations["x"].mean == pytest.approx((1 + expected) / 2)
+    assert found.correlations["y"].mean == pytest.approx(-(1 + expected) / 2)
+    assert (found.trials, found.words, found.unknown_probes) == (2, 2, 0)
+
+
+def test_unknown_probes_say_nothing_and_uninformative_trials_count_as_0() -> None:
+    model = model_that_says("dog")
+    x = model.word_embeddings()[0]
+    near = [cos(x[row("dog")], x[row(probe)]) for probe in ("dog", "cat")]
+    given = [
+        rated("a", "dog zork cat", [3.0, 1.0, 2.0]),
+        rated("b", "dog zork gork", [3.0, 1.0, 2.0]),
+        rated("c", "dog cat", [2.0, 2.0]),
+        Trial("d", ["it ran"], ["dog", "cat"], [2.0, 1.0]),
+    ]
+
+    found = trials(model, given, {})
+
+    expected = spearmanr([near[0], sum(near) / 2, near[1]], [3, 1, 2]).statistic
+    assert found.correlations["x"].mean == pytest.approx(expected / 4)
+    assert (found.few_probes, found.constant, found.without_gap) == (1, 1, 1)
+    assert found.unknown_probes == 3 / 10
+
+
+def interval(groups: str) -> tuple[float, float]:
+    model = model_that_says("dog")
+    x = model.word_embeddings()[0]
+    probes = "dog cat wolf"
+    near = np.array([cos(x[row("dog")], x[row(probe)]) for probe in probes.split()])
+    given = [rated(g, probes, (near if g.isupper() else -near).tolist()) for g in groups]
+    found: Trials = trials(model, given, {})
+    assert found.correlations["x"].mean == pytest.approx(0)
+    return found.correlations["x"].interval
+
+
+def test_what_is_resampled_are_invented_words_not_trials() -> None:
+    """Four trials of one word and four of another: as unsure as two trials, not as eight."""
+    assert interval("AAAAbbbb") == pytest.approx((-1, 1))
+    low, high = interval("ABCDefgh")
+    assert -0.8 < low < -0.4 < 0.4 < high < 0.8
+
+
+def test_ways_stand_beside_the_model_in_trials() -> None:
+    model = random_model()
+    texts = ["the ___ barked at it", "a ___ ran and the dog howled ."]
+    given = Trial("a", texts, ["dog", "cat", "it", "ran"], [1.0, 2.0, 3.0, 4.0])
+    bag = fit([TEXT], model).bag
+    asked = gap_passage(texts, LEXICON)
+    assert asked is not None
+
+    found = trials(model, [given], {"bag": bag})
+
+    near = [cos(bag([asked])[1], bag.words[row(probe)]) for probe in given.probes]
+    expected = spearmanr(near, given.ratings).statistic
+    assert found.correlations["bag"].mean == pytest.approx(expected)
+
+
+def test_pairs_correlate_similarities_with_the_cosines_of_both_tables() -> None:
+    model = random_model()
+    given = [("dog", "cat", 3.0), ("Dog", "wolf", 4.0), ("it", "ran", 1.0), ("the", "cat", 1.0)]
+
+    found = pairs(model, [*given, ("dog", "zork", 9.0)])
+
+    ratings = [rating for _, _, rating in given]
+    for table, value in zip(model.word_embeddings(), (found.x, found.y), strict=True):
+        near = [cos(table[row(a.lower())], table[row(b)]) for a, b, _ in given]
+        assert value == pytest.approx(spearmanr(near, ratings).statistic)
+    assert (found.pairs, found.left_out) == (4, 1)
+
+
+def test_pairs_outside_the_vocabulary_alone_are_an_error() -> None:
+    with pytest.raises(ValueError, match="1 pairs of words in the vocabulary"):
+        pairs(random_model(), [("dog", "cat", 1.0), ("dog", "zork", 2.0)])

@@ -1,0 +1,162 @@
+"""Tables for analysis: the user's own words back, and one way for datasets and reader."""
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dntm.corpus.build import BuildConfig
+from dntm.corpus.dataset import Dataset
+from dntm.corpus.prepare import ReadConfig, prepare
+from dntm.corpus.rows import encode
+from dntm.reader.reader import Reader
+from tests.reader.small import STORY, checkpoint
+
+STORIES = [
+    STORY,
+    "“The old man,” she said, “met Ann’s zork.” Ann left—quietly—and sat down…",
+    "Dr. Karol Vask, Ph.D., met Mr. Orr at 10 a.m. on Jan. 5. Vask left.",
+    "He sat 😀. She left 👩‍👩‍👧 and 👍🏽! ☺️ The man met them.",
+    "Cafe\u0301 Zoe\u0308 sat. The cafe\u0301 met nai\u0308ve Zoe\u0308.",
+    "« Le vieil homme est parti. » Elle rit : « Oui ! » Zoé n'est pas là.",
+    "In 1871, 4x4 met 10,000.50 (or 3%) of No. 5, i.e. 1990s and 19th.",
+    "THE OLD MAN MET ANN. ANN LEFT.",
+    "one\ttwo  three\u00a0four\u2003five\n six\r\nseven",
+    "\ufeffThe man\u200b left \u200b at so\u00adft home.",
+    "A well-known and/or snake_case e-mail: a@b.c, http://x.y/z?q=1#w.",
+    "Para one. It sat.\n\n\nPara two! It met Bo.\n \nPara three?",
+    "word",
+    "... --- !!! ??",
+    "She did n't; didn't, couldn’t've, y'all'll.",
+    "[1] met [2]. <unk> <eos> <bos> [50]",
+    "Привет, мир. Ελλάδα sat. 日本語の文。 שלום met مرحبا.",
+    "क्षि met हिन्दी and ไทย left.",
+    "Zap met ox. Ix met Bo. Ann met Ox and Kim and Lou. Zap left. Bo sat. Ix left Kim.",
+    "He said: \"No.\" She: 'Yes!' (They left.) [They met.] {Ann sat.}",
+]
+
+
+@pytest.mark.parametrize("number", range(len(STORIES)))
+def test_words_join_with_split_and_their_sums_agree(reader: Reader, number: int) -> None:
+    story = STORIES[number]
+    reading = reader.read(story)
+
+    words, tokens = reading.to_frame(words=True), reading.to_frame()
+
+    assert words["word"].tolist() == story.split()
+    assert words["word_index"].tolist() == list(range(len(story.split())))
+    assert [story[a:b] for a, b in zip(words["start"], words["end"], strict=True)] == story.split()
+    for column in ("surprisal", "static_surprisal"):
+        ends = words[f"end_{column}"].sum()
+        assert words[column].sum() + ends == pytest.approx(tokens[column].sum(), abs=1e-9)
+    assert words["tokens"].sum() == (tokens["word"] != "<eos>").sum()
+
+
+def test_a_mention_over_several_words_is_marked_on_each(reader: Reader) -> None:
+    words = reader.read("Dr. Karol Vask met Bo.").to_frame(words=True)
+
+    assert words["mention_part"].tolist() == [1, 2, 3, 0, 1]
+    assert words["mention_words"].tolist() == [3, 3, 3, 0, 1]
+    assert words["surprisal"].tolist()[1:3] == [0, 0]
+    assert set(words["name"]) == {"Dr. Karol Vask", "", "Bo"}
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        ["Ann", "Bo Vask", "zork", "zorks", "The", "the", "met", "Mr. Vask", ". ", "! ", "\n\n"]
+        + ["OLD", "😀", "cafe\u0301", "No. 5", "'s", ",", '"', "xi", "Ox", "Kim", "\u200b"]
+    ),
+    min_size=1,
+    max_size=30,
+).map(" ".join)
+
+
+@settings(max_examples=25, deadline=None)
+@given(TEXTS)
+def test_a_dataset_of_a_text_and_the_reader_have_identical_rows(reader: Reader, text: str) -> None:
+    try:
+        prepared = reader.prepare(text)
+    except ValueError:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        source, model = Path(folder) / "text.txt", Path(folder) / "model"
+        source.write_text(text, encoding="utf-8")
+        checkpoint(model)
+        prepare(
+            str(source),
+            Path(folder) / "out",
+            ReadConfig(split_by="fraction", fractions=(0, 0, 1), format="text"),
+            BuildConfig(vocabulary_of=model),
+        )
+        dataset = Dataset.open(Path(folder) / "out")
+        [document] = dataset.documents("test")
+
+    assert encode(document, dataset.vocabulary) == reader._engine.encode(prepared.sentences)
+
+
+def crowd(*last: str) -> str:
+    return " ".join(["Zap met ox.", "Ix met Bo.", "Ann left.", "Zap met Kim.", *last])
+
+
+def test_with_more_entities_than_rows_a_stream_gives_what_reading_at_once_gives(
+    any_reader: Reader,
+) -> None:
+    text = crowd("Lou sat.", "Ox and Bo met Ann, and Ix left.", "Zap met Lou.")
+
+    read = any_reader.read(text)
+    streamed = list(any_reader.stream(text))
+
+    assert len(read.entities) > any_reader.vocabulary.entities
+    for one, other in zip(read.sentences, streamed, strict=True):
+        for a, b in zip(one.tokens, other.tokens, strict=True):
+            assert a.surprisal == pytest.approx(b.surprisal, abs=1e-9)
+            assert a.entity == b.entity
+        for c, d in zip(one.entities, other.entities, strict=True):
+            assert c.representation == pytest.approx(d.representation, abs=1e-9)
+
+
+def test_a_newcomer_begins_at_zero_and_one_that_returns_with_what_it_had(reader: Reader) -> None:
+    """Four rows: Bo's is lent to Lou, and Ann's to the ox, which had lost its own to Zap."""
+    *_, bo, _, zap, lou, ox = reader.stream(crowd("Zap met Lou.", "Ox sat."))
+    [first] = [e for e in next(reader.stream("Zap met ox.")).entities if e.name == "ox"]
+    names = {e.name: e for s in (bo, zap, lou, ox) for e in s.entities}
+
+    assert names["Lou"].row == names["Bo"].row == 4
+    assert zap.position is not None
+    assert lou.position is not None
+    kept = zap.position.memories.dynamic._memories[2].d[: len(first.representation)]
+    assert kept.tolist() == pytest.approx(first.representation, abs=1e-9)
+    assert names["ox"].change == pytest.approx(
+        torch.dist(kept, torch.tensor(names["ox"].representation, dtype=kept.dtype)).item(),
+        abs=1e-9,
+    )
+    assert names["Lou"].change == pytest.approx(
+        torch.tensor(names["Lou"].representation).norm().item(), abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("future", ["Bo left.", "Ox met Lou and Ix.", "Lou met Max. Max sat."])
+def test_no_number_of_a_word_depends_on_later_words_even_where_rows_are_lent(
+    any_reader: Reader, future: str
+) -> None:
+    begin = crowd("Bo met Lou and")
+    known = len(begin.split()) - 1
+
+    one, other = (
+        any_reader.read(f"{begin} {end}").to_frame() for end in ("the old man sat.", future)
+    )
+
+    columns = ["word", "entity", "occurrence", "group", "surprisal", "entropy", "static_surprisal"]
+    for column in columns:
+        a, b = (f[f["word_index"] < known][column].tolist() for f in (one, other))
+        assert a == (pytest.approx(b, abs=1e-9) if isinstance(a[0], float) else b)
+
+
+def test_columns_are_json(reader: Reader) -> None:
+    reading = reader.read(STORY)
+
+    assert "NaN" not in json.dumps(reading.to_dict())

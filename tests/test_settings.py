@@ -1,0 +1,174 @@
+"""Settings are checked alike whether they come from a YAML file or from Python."""
+
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import pytest
+
+import dntm
+from dntm.corpus.anonymize import AnonymizeConfig
+from dntm.corpus.build import BuildConfig
+from dntm.corpus.prepare import ReadConfig
+from dntm.corpus.token_store import StoreConfig
+from dntm.experiments.study import PRESETS, StudyConfig
+from dntm.settings import merged, read_yaml, settle, to_yaml
+from dntm.training.pretraining_config import EncoderConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner:
+    kind: Literal["one", "two"] = "one"
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        settle(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outer:
+    folder: Path
+    files: tuple[Path, ...] = ()
+    pair: tuple[int, str] = (1, "a")
+    limit: int | None = None
+    is_on: bool = False
+    place: Literal["here", "there"] = "there"
+    ABBREVIATIONS: ClassVar = {"place": {"H": "here"}}
+    inner: Inner = field(default_factory=Inner)
+
+    def __post_init__(self) -> None:
+        settle(self)
+
+
+OUTER = Outer(folder=Path("x"))
+
+
+def test_values_become_what_their_types_say() -> None:
+    values = {"folder": "y", "files": ["a", "b"], "pair": [2, "b"], "inner": {"share": 1}}
+
+    found = merged(OUTER, values, "file")
+
+    assert found == Outer(
+        folder=Path("y"), files=(Path("a"), Path("b")), pair=(2, "b"), inner=Inner(share=1.0)
+    )
+    assert isinstance(found.inner.share, float)
+
+
+def test_settings_come_back_from_yaml_as_they_were(tmp_path: Path) -> None:
+    config = Outer(folder=Path("y"), files=(Path("a"),), limit=3, inner=Inner(kind="two"))
+    (tmp_path / "x.yaml").write_text(to_yaml(config))
+
+    assert merged(OUTER, read_yaml(tmp_path / "x.yaml"), "x.yaml") == config
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"inner": {"kind": "three"}}, "inner.kind is 'three', expected one of one, two"),
+        ({"inner": {"share": "0.5"}}, "inner.share is '0.5', expected a number"),
+        ({"inner": {"share": float("nan")}}, "inner.share is nan, expected a number"),
+        ({"inner": 3}, "inner is 3, expected settings"),
+        ({"limit": True}, "limit is True, expected a whole number"),
+        ({"is_on": 1}, "is_on is 1, expected true or false"),
+        ({"folder": 5}, "folder is 5, expected a path"),
+        ({"folder": None}, "folder is None, expected a path"),
+        ({"files": "a"}, "files is 'a', expected a list"),
+        ({"pair": [1]}, "pair has 1 items, expected 2"),
+        ({1: 2}, "unknown setting 1, expected one of folder"),
+        ({None: 2}, "unknown setting None"),
+        ({"x" * 10**6: 2}, "unknown setting 'xxx"),
+        ({"folder": ["x"] * 10**6}, "folder is list of 1000000, expected a path"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named_in_few_words(
+    values: dict[Any, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=r"^file: ") as error:
+        merged(OUTER, values, "file")
+
+    assert message in str(error.value)
+    assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: AnonymizeConfig(nested="inner"),  # type: ignore[arg-type]
+        lambda: BuildConfig(entities=("chain",)),  # type: ignore[arg-type]
+        lambda: ReadConfig(split_by="id"),  # type: ignore[arg-type]
+        lambda: StoreConfig(documents="line"),  # type: ignore[arg-type]
+        lambda: dntm.Recipe(schedule="linear"),  # type: ignore[arg-type]
+        lambda: EncoderConfig(embedding_dim=24.0),  # type: ignore[arg-type]
+        lambda: dntm.TrainConfig(dataset=Path("x"), pretrained=3),  # type: ignore[arg-type]
+        lambda: StudyConfig(seeds=("1",)),  # type: ignore[arg-type]
+    ],
+)
+def test_python_refuses_what_yaml_refuses(make: Any) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        make()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "build: {nested: inner}",
+        "build: {entities: [chain]}",
+        "reading: {split_by: id}",
+        "training: {schedule: linear}",
+        "pretrained: 3",
+        "corpus: 5",
+        "1: 2",
+        "null: 2",
+        "pretraining: 3\npretraining_iterations: 4",
+    ],
+)
+def test_a_study_with_a_wrong_setting_is_refused_in_one_sentence(text: str, tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(text)
+
+    with pytest.raises(ValueError, match=r"study\.yaml: .*, expected"):
+        StudyConfig.from_yaml(tmp_path / "study.yaml")
+
+
+LAUGHS = "a: &a [x, x]\n" + "".join(
+    f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n" for a, b in pairwise("abcdefghij")
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [LAUGHS, "[" * 5000 + "]" * 5000, "a: " + "{b: " * 5000, "a: 2020-13-45", "a: [", "\x00", "5"],
+)
+def test_a_hostile_yaml_file_is_refused_at_once_in_few_words(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(text)
+
+    with pytest.raises(ValueError, match=r"x\.yaml") as error:
+        read_yaml(tmp_path / "x.yaml")
+
+    assert len(str(error.value)) < 600 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize("letter", ["D", "d"])
+def test_the_papers_letters_name_the_variants(letter: str) -> None:
+    config = dntm.TrainConfig(dataset=Path("x"), model=dntm.ModelConfig(variant="input"))
+
+    assert merged(config, {"model": {"variant": letter}}, "file").model.variant == "both"
+
+
+@pytest.mark.parametrize("short", ["H", "h"])
+def test_python_takes_abbreviations_as_yaml_does(short: Any) -> None:
+    assert Outer(folder=Path("x"), place=short) == merged(OUTER, {"place": short}, "file")
+    assert Outer(folder=Path("x"), place=short).place == "here"
+
+
+def test_a_run_without_a_folder_is_named_by_what_it_trains() -> None:
+    config = dntm.TrainConfig(dataset=Path("datasets/x"), model=dntm.ModelConfig(variant="input"))
+
+    assert config.output_dir == Path("runs/x-input-1")
+
+
+def test_every_preset_survives_its_own_yaml(tmp_path: Path) -> None:
+    for preset in PRESETS.values():
+        (tmp_path / "study.yaml").write_text(replace(preset, corpus="x").to_yaml())
+
+        assert StudyConfig.from_yaml(tmp_path / "study.yaml") == replace(preset, corpus="x")

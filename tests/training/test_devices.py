@@ -1,0 +1,110 @@
+"""Every tensor is made beside its model: what PyTorch can tell of that without a second device.
+
+With a model on the meta device an index that stays on the CPU meets weights that are not there;
+with "meta" as the default device a tensor that names no device does. Neither is a measurement on a
+GPU, which has not been made.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import dntm
+from dntm.evaluation.cloze import ClozeText
+from dntm.model.language_model import DynamicTextModel
+from dntm.model.sentence_completion import SentenceCompletion
+from dntm.model.text_model import TextModel
+from dntm.training.processes import device_of
+
+WORDS = ("the", "cat", "sat", "on", "a", "mat")
+VOCABULARY = dntm.Vocabulary(WORDS, entities=3)
+DOCUMENT = dntm.AnonymizedDocument(
+    name="d", sentences=[[1, "sat", "on", 2], ["the", 1, "sat"], ["a", "mat"], [2, "sat", 1, 2]]
+)
+ENCODED = [[VOCABULARY.encode(sentence) for sentence in DOCUMENT.sentences]]
+SIZES = ("embedding_dim", "hidden_dim", "encoder_dim", "context_dim")
+MODELS: list[dict[str, Any]] = [
+    {"variant": "baseline"},
+    *({"merging": m} for m in ("gru-relu", "gru", "max", "latest", "mean", "attention")),
+    {"variant": "input"},
+    {"variant": "output", "salience": True},
+    {"tied": True, "dropout_embedding": 0.1, "dropout_hidden": 0.1, "dropout_context": 0.1},
+]
+
+
+def build(settings: dict[str, Any]) -> DynamicTextModel:
+    sizes: dict[str, Any] = dict.fromkeys(SIZES, 8)
+    return DynamicTextModel(
+        dntm.ModelConfig(vocabulary=len(VOCABULARY), entities=3, **sizes, **settings)
+    )
+
+
+@pytest.fixture
+def _values_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two operations whose result on the meta device depends on numbers that are not there."""
+
+    def bincount(values: torch.Tensor, minlength: int = 0) -> torch.Tensor:
+        assert values.is_meta
+        return values.new_zeros(minlength)
+
+    monkeypatch.setattr(torch, "bincount", bincount)
+    monkeypatch.setattr(torch, "nonzero", lambda found: found.new_zeros(1, 1, dtype=torch.int64))
+
+
+@pytest.fixture
+def _default_is_elsewhere() -> Iterator[None]:
+    with torch.device("meta"):
+        yield
+
+
+@pytest.mark.parametrize("settings", MODELS, ids=str)
+@pytest.mark.usefixtures("_values_do_not_matter")
+def test_a_model_elsewhere_is_trained_elsewhere(settings: dict[str, Any]) -> None:
+    model = build(settings).to("meta").train()
+
+    state = model.initial_state(1)
+    for start in (0, 2):
+        window = model.plan([ENCODED[0][start : start + 2]], [start == 0])
+        nats, _, state = model.loss(window, state.detach())
+        nats.backward()  # type: ignore[no-untyped-call]
+
+    assert nats.is_meta
+    assert all(p.grad is not None and p.grad.is_meta for p in model.parameters())
+
+
+def test_an_encoder_elsewhere_is_pretrained_elsewhere() -> None:
+    model = SentenceCompletion(9, 8, 8).to("meta")
+
+    loss = model([np.array([3, 4, 5]), np.array([4, 3])], np.array([[3, 4]] * 5))
+    loss.backward()
+
+    assert all(p.grad is not None and p.grad.is_meta for p in model.parameters())
+
+
+@pytest.mark.parametrize("settings", MODELS, ids=str)
+def test_whatever_the_default_device_a_model_scores_and_fills_where_it_is(
+    settings: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    model = TextModel(build(settings), VOCABULARY)
+    score, filled = model.score(DOCUMENT), list(model.fill_all([ClozeText.of(DOCUMENT)]))
+    request.getfixturevalue("_default_is_elsewhere")
+
+    again = list(model.fill_all([ClozeText.of(DOCUMENT)]))
+
+    assert model.score(DOCUMENT).tolist() == score.tolist()
+    assert again[0].gap.tolist() == filled[0].gap.tolist()
+
+
+def test_the_device_is_chosen_by_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert device_of("auto") == device_of("cuda") == torch.device("cuda")
+    assert device_of("cpu") == torch.device("cpu")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert device_of("auto") == torch.device("cpu")
+    with pytest.raises(ValueError, match="device is 'mps', but PyTorch finds none here, only cpu"):
+        device_of("mps")

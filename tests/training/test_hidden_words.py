@@ -1,0 +1,131 @@
+"""Known words are hidden as entities with an answer key, and the model learns to name them."""
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from dntm.corpus.document import AnonymizedDocument, Token
+from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary
+from dntm.model.config import ModelConfig
+from dntm.model.language_model import DynamicTextModel
+from dntm.model.naming import nameable
+from dntm.training import hidden_words
+from dntm.training.hidden_words import Hiding, TrainingDocument, answers_of
+from dntm.training.language_modelling import WindowLoss, train_batch
+from dntm.training.processes import alone
+from dntm.training.recipe import Recipe
+from dntm.training.state import TrainingState
+
+FILLERS = tuple(f"filler{i}" for i in range(hidden_words.FREQUENT))
+WORDS = Vocabulary((*FILLERS, "dog", "barks", "cat", "mews", "china"), entities=6)
+
+
+def document(sentences: Sequence[Sequence[Token]], *surfaces: str) -> TrainingDocument:
+    words = tuple(tuple(surface.split()) for surface in surfaces)
+    made = AnonymizedDocument(name="d", sentences=sentences, surfaces=words)
+    return TrainingDocument.of(made, WORDS, nameable(WORDS))
+
+
+def hide(text: TrainingDocument, *, hide: float = 0.0, reveal: float = 0.0) -> list[list[str]]:
+    hidden = Hiding.of(Recipe(hide=hide, reveal=reveal), WORDS)(text, np.random.default_rng(1))
+    labels = WORDS.labels()
+    for sentence, answers in zip(hidden.sentences, hidden.answers, strict=True):
+        assert len(sentence) == len(answers)
+        assert (sentence[0], sentence[-1]) == (BOS, EOS)
+    return [
+        [labels[t] + (f"={labels[a]}" if a else "") for t, a in zip(s[1:-1], k[1:-1], strict=True)]
+        for s, k in zip(hidden.sentences, hidden.answers, strict=True)
+    ]
+
+
+def test_every_occurrence_of_a_hidden_word_is_one_entity_with_its_answer() -> None:
+    text = document([["dog", "filler0", "dog"], ["cat", "dog"]])
+
+    assert hide(text, hide=1.0) == [["[1]=dog", "filler0", "[1]=dog"], ["cat", "[1]=dog"]]
+
+
+def test_entities_are_numbered_by_first_appearance_after_hiding() -> None:
+    text = document([["dog", 1], [1, "dog", 2]], "the mayor", "he", "unheard")
+
+    assert hide(text, hide=1.0) == [["[1]=dog", "[2]"], ["[2]", "[1]=dog", "[3]"]]
+
+
+def test_words_that_are_frequent_or_occur_once_are_never_hidden() -> None:
+    text = document([["filler3", "filler3", "cat"]])
+
+    assert hide(text, hide=1.0) == [["filler3", "filler3", "cat"]]
+
+
+def test_an_entity_that_goes_by_one_known_word_has_an_answer_and_can_be_revealed() -> None:
+    text = document([[1, 2], [1, 2]], "china", "china", "china", "it")
+
+    assert hide(text) == [["[1]=china", "[2]"], ["[1]=china", "[2]"]]
+    assert hide(text, reveal=1.0) == [["china", "[1]"], ["china", "[1]"]]
+
+
+def test_no_more_words_are_hidden_than_the_model_has_rows_for() -> None:
+    few = Vocabulary(WORDS.words, entities=2)
+    made = AnonymizedDocument(
+        name="d", sentences=[["dog", "cat", "mews"] * 2, [1]], surfaces=[["it"]]
+    )
+    text = TrainingDocument.of(made, few, nameable(few))
+
+    hidden = Hiding.of(Recipe(hide=1.0), few)(text, np.random.default_rng(1))
+
+    rows = [t for sentence in hidden.sentences for t in sentence]
+    assert {t for t in rows if few.labels()[t].startswith("[")} == {3, 4}
+    assert UNK not in rows
+
+
+def test_nothing_hidden_reads_as_the_vocabulary_encodes() -> None:
+    sentences: list[list[Token]] = [["dog", 1, "unheard"], [2, "cat", 1]]
+    hidden = Hiding.of(Recipe(), WORDS)(document(sentences), np.random.default_rng(1))
+
+    assert hidden.sentences == [WORDS.encode(sentence) for sentence in sentences]
+
+
+def model() -> DynamicTextModel:
+    sizes = {"embedding_dim": 16, "hidden_dim": 16, "encoder_dim": 16, "context_dim": 16}
+    config = ModelConfig(vocabulary=len(WORDS), entities=WORDS.entities, naming=True, **sizes)  # type: ignore[arg-type]
+    return DynamicTextModel(config, torch.Generator().manual_seed(1))
+
+
+def stories(count: int) -> list[TrainingDocument]:
+    rng = random.Random(3)
+    texts = []
+    for _ in range(count):
+        who, verb = rng.choice([("dog", "barks"), ("cat", "mews")])
+        sentences = [["filler1", who, verb, rng.choice(FILLERS[2:5])] for _ in range(3)]
+        texts.append(document(sentences))
+    return texts
+
+
+def test_the_model_learns_to_name_what_was_hidden() -> None:
+    trained, recipe = model(), Recipe(learning_rate=0.02, naming_weight=1.0)
+    state, step = TrainingState.start(trained, recipe, seed=1), WindowLoss(trained, recipe)
+    nouns = Hiding(1.0, 0.0, np.isin(WORDS.labels(), ["dog", "cat"]), WORDS.entities)
+    texts = stories(64)
+    random_ = np.random.default_rng(1)
+    for _ in range(4):
+        for start in range(0, 64, 8):
+            batch = [nouns(text, random_) for text in texts[start : start + 8]]
+            train_batch(state, batch, recipe, step, alone())
+
+    asked = [nouns(text, random_) for text in stories(20)]
+    trained.eval()
+    window = trained.plan([text.sentences for text in asked], every_context=True)
+    answers = answers_of(window.merges, [text.answers for text in asked])
+    _, nats, _ = trained.losses(window, trained.initial_state(20), answers=answers)
+
+    assert (answers > 0).all()
+    assert len(answers) == 60
+    assert nats.item() / 60 < 0.1  # of 105 words; two in doubt would cost 0.69
+
+
+def test_naming_a_last_mention_needs_its_context_encoded() -> None:
+    sentences = [[BOS, 3, 60, EOS], [BOS, 61, 3, EOS]]
+
+    assert len(model().plan([sentences], [False]).merges.entity) == 1
+    assert len(model().plan([sentences], [False], every_context=True).merges.entity) == 2
