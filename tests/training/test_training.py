@@ -16,11 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 import dntm
 from dntm.corpus.build import BuildConfig
 from dntm.corpus.prepare import ReadConfig, prepare
 from dntm.model.config import Variant
+from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.training import language_modelling
 from dntm.training.initial import initial_model
 from dntm.training.language_modelling import train_run
@@ -253,10 +255,30 @@ def test_a_run_that_diverges_says_so_and_saves_nothing_of_it(
     assert "Infinity" not in text
 
 
-def test_the_counts_of_parameters_tell_what_was_trained(few: Path, tmp_path: Path) -> None:
-    counts = dntm.train(config(few, tmp_path / "run"))["parameters"]
+@pytest.mark.parametrize("freeze", [True, False])
+def test_the_counts_of_parameters_tell_what_was_trained(
+    few: Path, tmp_path: Path, *, freeze: bool
+) -> None:
+    settings = config(few, tmp_path / "run")
+    vocabulary = dntm.Dataset.open(few).vocabulary
+    encoder = dict(
+        initial_model(settings.for_vocabulary(vocabulary), vocabulary).named_parameters()
+    )
+    encoder = {
+        n.removeprefix("encoder."): p for n, p in encoder.items() if n.startswith("encoder.")
+    }
+    share = torch.full((len(vocabulary),), 1 / len(vocabulary))
+    PretrainedEncoder(vocabulary, torch.zeros(len(vocabulary), 12), encoder, share).save(
+        tmp_path / "encoder"
+    )
+    training = replace(settings.training, epochs=1, freeze_encoder=freeze)
 
-    assert counts["finetuned"] == counts["total"]
+    counts = dntm.train(replace(settings, pretrained=tmp_path / "encoder", training=training))[
+        "parameters"
+    ]
+
+    fixed = sum(p.numel() for p in encoder.values()) if freeze else 0
+    assert counts["finetuned"] == counts["total"] - fixed
 
 
 def test_a_damaged_checkpoint_is_named(few: Path, tmp_path: Path) -> None:
