@@ -15,12 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import dntm
 from dntm.corpus.build import BuildConfig
 from dntm.corpus.prepare import ReadConfig, prepare
+from dntm.corpus.vectors import WordVectors
 from dntm.model.config import Variant
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.training import language_modelling
@@ -325,3 +327,28 @@ def test_an_untied_model_that_starts_from_a_tied_one_has_its_output_embeddings(
     trained = dntm.load(tmp_path / "tied").model
     assert model.output.y.weight is not model.x.weight
     assert model.output.y.weight.equal(trained.x.weight)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_embeddings_begin_with_word_vectors(dataset: Path, tmp_path: Path, tied: bool) -> None:
+    vocabulary = dntm.Dataset.open(dataset).vocabulary
+    words, rng = vocabulary.words[:4], np.random.default_rng(1)
+    path = tmp_path / "vectors.txt"
+    path.write_text("".join(f"{w} {' '.join(map(str, rng.standard_normal(5)))}\n" for w in words))
+    settings = config(dataset, tmp_path / "run")
+    settings = replace(settings, vectors=path, model=replace(settings.model, tied=tied))
+
+    model = initial_model(settings.for_vocabulary(vocabulary), vocabulary)
+
+    rows, given = WordVectors.read(path).of(vocabulary)
+    unit = torch.nn.functional.normalize(torch.from_numpy(given), dim=1)
+    for table in (model.x.weight, model.output.y.weight):
+        x = torch.nn.functional.normalize(table[torch.from_numpy(rows)], dim=1)
+        torch.testing.assert_close(x @ x.T, unit @ unit.T)
+    lengths = model.output.y.weight.norm(dim=1)
+    torch.testing.assert_close(lengths, torch.ones_like(lengths))
+
+
+def test_word_vectors_go_to_pretraining_where_there_is_one(dataset: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"vectors v.txt and pretrained runs/p both say"):
+        replace(config(dataset, tmp_path), vectors=Path("v.txt"), pretrained=Path("runs/p"))

@@ -10,6 +10,7 @@ are idle when it starts. Threads that share a core wait for each other at every 
 small training with two threads ran 15 times slower than with one where both cores were taken.
 """
 
+import gc
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -162,6 +163,9 @@ def processes(device: Device = "auto") -> Iterator[Processes]:
             "what the last checkpoint holds is safe, start all of them again with --resume"
         ) from None
     finally:
+        # PyTorch's wrapper of the model holds itself, and with it the group and its threads, which
+        # must not live on while Python ends
+        gc.collect()
         dist.destroy_process_group()
 
 
