@@ -10,7 +10,7 @@ import numpy as np
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import Threads
+from dntm.cli.runs import Threads, refuse_unused
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.text import Documents
 from dntm.corpus.vocabulary import UNK
@@ -89,6 +89,7 @@ class EvaluateMeaning(Threads):
         for name in ("candidates", "per_part", "limit", "fit_words"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise ValueError(f"{name} is {value}, expected at least 1")
+        self._refuse_unused()
         rated = [] if self.trials is None else read_trials(self.trials)
         defined = [] if self.definitions is None else read_definitions(self.definitions)
         compared = [] if self.pairs is None else read_pairs(self.pairs)
@@ -119,6 +120,18 @@ class EvaluateMeaning(Threads):
         if self.json:
             write_text(self.json, json.dumps(numbers, indent=2, allow_nan=False) + "\n")
             print(f"numbers: {self.json}")
+
+    def _refuse_unused(self) -> None:
+        if not self.text:
+            refuse_unused(self, "candidates per_part limit", "without --text")
+        if not self.fit:
+            refuse_unused(self, "fit_words", "without --fit")
+        if not (self.text or self.fit):
+            refuse_unused(self, "documents", "without --text or --fit")
+        if not (self.text or self.trials or self.definitions):
+            refuse_unused(self, "fit encoder", "on --pairs: these compare embeddings of words")
+        if not (self.text or self.trials or self.fit):
+            refuse_unused(self, "seed", "without --text, --trials or --fit: nothing is drawn")
 
     def _hidden(self, model: "TextModel") -> tuple[Any, list[Passage]]:
         from dntm.evaluation.meaning import candidate_words, hide_words
