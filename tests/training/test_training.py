@@ -263,12 +263,9 @@ def test_the_counts_of_parameters_tell_what_was_trained(
 ) -> None:
     settings = config(few, tmp_path / "run")
     vocabulary = dntm.Dataset.open(few).vocabulary
-    encoder = dict(
-        initial_model(settings.for_vocabulary(vocabulary), vocabulary).named_parameters()
-    )
-    encoder = {
-        n.removeprefix("encoder."): p for n, p in encoder.items() if n.startswith("encoder.")
-    }
+    model = initial_model(settings.for_vocabulary(vocabulary), vocabulary)
+    assert model.encoder is not None
+    encoder = {name: p.detach() for name, p in model.encoder.named_parameters()}
     share = torch.full((len(vocabulary),), 1 / len(vocabulary))
     PretrainedEncoder(vocabulary, torch.zeros(len(vocabulary), 12), encoder, share).save(
         tmp_path / "encoder"

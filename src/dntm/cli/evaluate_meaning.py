@@ -27,15 +27,8 @@ from dntm.evaluation.passages import (
 from dntm.files import write_text
 
 if TYPE_CHECKING:
-    from dntm.evaluation.meaning import (
-        Definitions,
-        Gaps,
-        HiddenWords,
-        Pairs,
-        RankSummary,
-        Trials,
-        Way,
-    )
+    from dntm.evaluation.guesses import Gaps, Way
+    from dntm.evaluation.meaning import Definitions, HiddenWords, Pairs, RankSummary, Trials
     from dntm.model.text_model import TextModel
 
 TITLES = {"x": "x of the model", "y": "y of the model"}
@@ -153,18 +146,16 @@ class EvaluateMeaning(Threads):
     def _ways(
         self, model: "TextModel", passages: Sequence[Passage], texts: Sequence[Sequence[str]]
     ) -> "dict[str, Way]":
-        from dntm.evaluation.meaning import fit
+        from dntm.evaluation.guesses import fit
 
         lexicon = Lexicon(model.vocabulary)
         if self.fit:
-            fitted = fit(self._training_text(lexicon), model)
+            bag, a_la_carte = fit(self._training_text(lexicon), model)
+            ways: dict[str, Way] = {"bag of context": bag, "a la carte": a_la_carte}
         else:
             given = [gap_passage(text, lexicon) for text in texts]
             asked = [passage.sentences for passage in (*passages, *given) if passage is not None]
-            fitted = fit(asked, model, counted=False)
-        ways: dict[str, Way] = {"bag of context": fitted.bag}
-        if self.fit:
-            ways["a la carte"] = fitted.a_la_carte
+            ways = {"bag of context": fit(asked, model, counted=False)[0]}
         if self.encoder:
             ways["encoder"] = _encoder(self.encoder, model)
         return ways
@@ -191,7 +182,7 @@ def _encoder(run: Path, model: "TextModel") -> "Gaps":
     """The encoder's guess, its words by the rows of the model; words that it lacks have none."""
     import torch
 
-    from dntm.evaluation.meaning import Gaps
+    from dntm.evaluation.guesses import Gaps
     from dntm.model.checkpoint import best_of
     from dntm.model.pretrained_encoder import PretrainedEncoder
     from dntm.model.sentence_completion import SentenceCompletion
