@@ -61,14 +61,15 @@ class ReaderOptions:
     """The weights of the coreference model for --entities resolver."""
     input_format: Format | None = None
     """How the text is written: conll2012, conllu, json or text; recognised where not given."""
-    precision: Literal["double", "single"] = "double"
-    """Single precision is faster; numbers then differ by some 1e-6 with what else is read."""
+    precision: Literal["double", "single"] | None = None
+    """Single precision is faster; numbers then differ by some 1e-6 with what else is read. Where
+    not given: double, but single where dntm read shows some digits of them."""
     threads: int = 1
     """Threads of the matrix products; 0: as many as PyTorch chooses. More than one is slower where
     the processor is busy with something else."""
 
-    def reader(self) -> "Reader":
-        """Load the models."""
+    def reader(self, precision: Literal["double", "single"] = "double") -> "Reader":
+        """Load the models; in this precision where the user has not said."""
         if not 0 <= self.threads <= MOST_THREADS:
             raise ValueError(f"threads is {self.threads}, expected 0 to {MOST_THREADS}")
         import torch
@@ -87,7 +88,9 @@ class ReaderOptions:
             resolver = StanzaResolver(self.coref_model)
         elif self.coref_model is not None:
             raise ValueError("--coref-model goes with --entities resolver, which was not asked for")
-        return Reader.from_pretrained(self.model, self.static, resolver, precision=self.precision)
+        return Reader.from_pretrained(
+            self.model, self.static, resolver, precision=self.precision or precision
+        )
 
     def prepared(self, reader: "Reader", text: tuple[Document, "Kinds"]) -> "PreparedText":
         """The text with its entities."""
@@ -191,7 +194,7 @@ class Read:
         if self.format != "text":
             refuse_unused(self, "colour", f"with --format {self.format}")
         text = self.options.text(self.source, self.document)
-        reader = self.options.reader()
+        reader = self.options.reader("double" if self.format in ("json", "tsv") else "single")
         reading = reader.read(self.options.prepared(reader, text), unit=self.unit)
         if self.output is None:
             for line in self._lines(reading, colour=self._in_colour()):
