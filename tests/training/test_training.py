@@ -24,6 +24,7 @@ from dntm.corpus.build import BuildConfig
 from dntm.corpus.prepare import ReadConfig, prepare
 from dntm.corpus.vectors import WordVectors
 from dntm.model.config import Variant
+from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.training import language_modelling
 from dntm.training.initial import initial_model
 from dntm.training.language_modelling import train_run
@@ -256,10 +257,27 @@ def test_a_run_that_diverges_says_so_and_saves_nothing_of_it(
     assert "Infinity" not in text
 
 
-def test_the_counts_of_parameters_tell_what_was_trained(few: Path, tmp_path: Path) -> None:
-    counts = dntm.train(config(few, tmp_path / "run"))["parameters"]
+@pytest.mark.parametrize("freeze", [True, False])
+def test_the_counts_of_parameters_tell_what_was_trained(
+    few: Path, tmp_path: Path, *, freeze: bool
+) -> None:
+    settings = config(few, tmp_path / "run")
+    vocabulary = dntm.Dataset.open(few).vocabulary
+    model = initial_model(settings.for_vocabulary(vocabulary), vocabulary)
+    assert model.encoder is not None
+    encoder = {name: p.detach() for name, p in model.encoder.named_parameters()}
+    share = torch.full((len(vocabulary),), 1 / len(vocabulary))
+    PretrainedEncoder(vocabulary, torch.zeros(len(vocabulary), 12), encoder, share).save(
+        tmp_path / "encoder"
+    )
+    training = replace(settings.training, epochs=1, freeze_encoder=freeze)
 
-    assert counts["finetuned"] == counts["total"]
+    counts = dntm.train(replace(settings, pretrained=tmp_path / "encoder", training=training))[
+        "parameters"
+    ]
+
+    fixed = sum(p.numel() for p in encoder.values()) if freeze else 0
+    assert counts["finetuned"] == counts["total"] - fixed
 
 
 def test_a_damaged_checkpoint_is_named(few: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
 import tyro
 from tqdm import tqdm
 
+from dntm.cli.runs import refuse_unused
 from dntm.cli.showing import json_line, lines, page, printable, table_lines, tsv_line
 from dntm.corpus.document import Document
 from dntm.corpus.reading import (
@@ -78,6 +79,8 @@ class ReaderOptions:
 
         if self.threads:
             torch.set_num_threads(self.threads)
+        if not {"auto", "names", "unknown"} & {*self.entities}:
+            refuse_unused(self, "entities_from", "without names or unknown words as entities")
         resolver = None
         if "resolver" in self.entities:
             if self.coref_model is None:
@@ -188,6 +191,8 @@ class Read:
 
     def run(self) -> None:
         """Read and print."""
+        if self.format != "text":
+            refuse_unused(self, "colour", f"with --format {self.format}")
         text = self.options.text(self.source, self.document)
         reader = self.options.reader("double" if self.format in ("json", "tsv") else "single")
         reading = reader.read(self.options.prepared(reader, text), unit=self.unit)
@@ -339,6 +344,9 @@ class Continue:
         """Read the first document of the file and print what comes next."""
         if self.samples < 1:
             raise ValueError(f"samples is {self.samples}, expected at least 1")
+        if self.temperature == 0:
+            why = "with --temperature 0, which always takes the likeliest word"
+            refuse_unused(self, "top_p samples seed", why)
         text = self.options.text(self.source)
         reader = self.options.reader()
         position = reader.position(self.options.prepared(reader, text))
@@ -378,6 +386,11 @@ class Fill:
         """Print the likeliest, a line each."""
         if self.top < 1:
             raise ValueError(f"top is {self.top}, expected at least 1")
+        if self.choose == "entities":
+            refuse_unused(self, "candidates", "with --choose entities")
+        if self.history is None:
+            told = "entities entities_from coref_model input_format"
+            refuse_unused(self.options, told, "without --history")
         text = None if self.history is None else self.options.text(self.history)
         reader = self.options.reader()
         found = reader.fill(
