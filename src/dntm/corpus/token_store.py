@@ -291,13 +291,14 @@ def _write_rows(
     for word, number in table.numbers.items():
         rows[number] = vocabulary.row(word)
     counts = np.zeros(len(vocabulary), dtype=np.int64)
-    target = np.lib.format.open_memmap(
-        folder / "tokens.npy", mode="w+", dtype=kind, shape=(tokens,)
-    )
     source = np.memmap(staged, dtype=np.int32, mode="r")
-    for start in range(0, tokens, _PIECE):
-        piece = rows[source[start : start + _PIECE]]
-        target[start : start + len(piece)] = piece
-        counts += np.bincount(piece, minlength=len(counts))
-    target.flush()
+    # Written, not mapped: a full disk is an error of a write, but ends the process at a map
+    with (folder / "tokens.npy").open("wb") as target:
+        descr = np.lib.format.dtype_to_descr(np.dtype(kind))
+        header = {"descr": descr, "fortran_order": False, "shape": (tokens,)}
+        np.lib.format.write_array_header_1_0(target, header)
+        for start in range(0, tokens, _PIECE):
+            piece = rows[source[start : start + _PIECE]]
+            target.write(piece.data)
+            counts += np.bincount(piece, minlength=len(counts))
     return counts
