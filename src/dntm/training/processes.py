@@ -26,7 +26,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -232,7 +232,7 @@ def _signals_end() -> Iterator[None]:
 
 
 @contextmanager
-def _connected(store: dist.Store, rank: int, count: int) -> Iterator[list[socket.socket]]:
+def _connected(store: Any, rank: int, count: int) -> Iterator[list[socket.socket]]:
     """A connection to the first process; in the first, one to every other.
 
     The first tells through the store where it listens, and a word by which it knows its own.
