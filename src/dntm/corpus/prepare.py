@@ -31,6 +31,7 @@ from dntm.corpus.source import LONGEST_LINE, Block, InputError, numbered_lines
 from dntm.corpus.storyworld.story import StoryworldConfig, stories
 from dntm.corpus.text import VERSION, Documents
 from dntm.corpus.vocabulary import SPECIALS, Vocabulary, load_vocabulary
+from dntm.files import resolved
 from dntm.settings import settle
 
 
@@ -142,7 +143,7 @@ def prepare(
 
 
 def _check_target(target: Path, source: Path) -> None:
-    here, there = target.resolve(), source.resolve()
+    here, there = resolved(target), resolved(source)
     if here == there or here in there.parents:
         raise ValueError(f"{target} is, or holds, the source {source}: choose another folder")
 

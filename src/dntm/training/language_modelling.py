@@ -76,7 +76,7 @@ def train_run(
     The best weights are scored at the end; of the splits in `keep_records` the record of every
     predicted token stays in the run folder, as records-SPLIT.csv.
     """
-    dataset = Dataset.open(config.dataset)
+    dataset = Dataset.open(config.dataset).check_content()
     config = config.for_vocabulary(dataset.vocabulary)
     texts = _Texts.of(dataset)
     with processes(device) as group, RunFolder.of_one(config.output_dir, group) as folder:
