@@ -31,6 +31,7 @@ from dntm.corpus.source import LONGEST_LINE, Block, InputError, numbered_lines
 from dntm.corpus.storyworld.story import StoryworldConfig, stories
 from dntm.corpus.text import VERSION, Documents
 from dntm.corpus.vocabulary import SPECIALS, Vocabulary, load_vocabulary
+from dntm.files import resolved
 from dntm.settings import settle
 
 
@@ -105,6 +106,10 @@ def prepare(
     _check_target(target, located.documents)
     files, format_ = files_and_format(located.documents, reading.format or corpus.format)
     files = files_of(corpus, files, located.documents)
+    if format_ in ANNOTATED and reading.documents != "file":
+        raise ValueError(
+            f"--documents {reading.documents} has no effect on {format_}, which marks documents"
+        )
     config = _resolved(config, corpus, format_)
     left_out = LeftOut()
     read = read_documents(
@@ -141,7 +146,7 @@ def prepare(
 
 
 def _check_target(target: Path, source: Path) -> None:
-    here, there = target.resolve(), source.resolve()
+    here, there = resolved(target), resolved(source)
     if here == there or here in there.parents:
         raise ValueError(f"{target} is, or holds, the source {source}: choose another folder")
 
@@ -153,6 +158,8 @@ def _resolved(config: BuildConfig, corpus: Corpus, format_: Format) -> BuildConf
         raise ValueError(f"--named-entities needs the column of CoNLL-2012, found {format_}")
     if not annotated and config.entities == ("chains",):
         raise ValueError("plain text has no chains: pass --entities names, unknown or resolver")
+    if format_ in ANNOTATED and config.text_rules is not None:
+        raise ValueError(f"--text-rules has no effect on {format_}, where words are told")
     entities = ("chains",) if annotated else ("names", "unknown")
     settings = {"entities": entities, "max_sentences": 0, **corpus.settings}
     config = config.resolved(**settings)
@@ -192,16 +199,29 @@ def _splitting(
     if by == "ids" or (by == "auto" and ids):
         if ids is None:
             raise ValueError("split by ids asked for: pass --splits with the file or folder of ids")
+        _refuse_shares(reading, "by a file of ids")
         listed = by_ids(ids)
         return lambda _keys: listed
+
+    if reading.splits is not None:
+        raise ValueError(f"--splits has no effect with --split-by {by}")
 
     def of(keys: list[tuple[str, str]]) -> Assign:
         splits = {by_folder(*key) for key in keys}
         if by == "folder" or (by == "auto" and None not in splits and "train" in splits):
+            _refuse_shares(reading, "by the names of folders and files")
             return by_folder
         return by_fraction((name for name, _ in keys), reading.fractions, reading.seed)
 
     return of
+
+
+def _refuse_shares(reading: ReadConfig, how: str) -> None:
+    for name in ("fractions", "seed"):
+        if not reading.dev_as_test and getattr(reading, name) != getattr(ReadConfig(), name):
+            raise ValueError(
+                f"--{name} has no effect: documents are split {how} (--split-by fraction)"
+            )
 
 
 def _with_test(

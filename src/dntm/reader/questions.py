@@ -31,6 +31,8 @@ from dntm.reader.text import GAP, PreparedText, Word, as_prose, tokens_of
 Choose = Literal["both", "words", "entities"]
 _AT_ONCE = 64
 """Sentences scored side by side."""
+LONGEST = 500
+"""Words of a sentence whose gap is filled."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -240,6 +242,11 @@ def fill_gap(
     if candidates < 0:
         raise ValueError(f"candidates is {candidates}, expected 0 (all words) or more")
     tokens = tokens_of(sentence, position.names, position.surfaces, engine.lexicon)
+    if len(tokens) > LONGEST:
+        raise ValueError(
+            f"the sentence has {len(tokens):,} words, expected at most {LONGEST}: it is read once "
+            "for every word that is tried"
+        )
     gap = _gap_of(tokens)
     placed = _placed(engine, position, [*tokens[:gap], *tokens[gap + 1 :]])
     before, rest = [BOS, *placed.rows[:gap]], [*placed.rows[gap:], EOS]

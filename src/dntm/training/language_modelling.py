@@ -40,7 +40,13 @@ from dntm.training.processes import Device, Processes, processes
 from dntm.training.recipe import Recipe
 from dntm.training.run_folder import RunFolder
 from dntm.training.signals import CHECKPOINT_SECONDS, Interrupted, stop_signals
-from dntm.training.state import TrainingState, average, averaged, check_loss, set_learning_rate
+from dntm.training.state import (
+    TrainingState,
+    check_loss,
+    ema_weights,
+    set_learning_rate,
+    update_ema,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +76,7 @@ def train_run(
     The best weights are scored at the end; of the splits in `keep_records` the record of every
     predicted token stays in the run folder, as records-SPLIT.csv.
     """
-    dataset = Dataset.open(config.dataset)
+    dataset = Dataset.open(config.dataset).check_content()
     config = config.for_vocabulary(dataset.vocabulary)
     texts = _Texts.of(dataset)
     with processes(device) as group, RunFolder.of_one(config.output_dir, group) as folder:
@@ -226,7 +232,7 @@ def train_batch(
         check_loss(state, recipe, loss.item() / count, norm)
         state.optimizer.step()
         state.position.updates += 1
-        average(state, recipe)
+        update_ema(state, recipe)
         nats += surprisal.item()
     return sum(counts), nats
 
@@ -237,7 +243,7 @@ def _validate(
     """Score the dev split, note it, and keep the weights if they are the best so far."""
     position = state.position
     position.validations += 1
-    with averaged(state):
+    with ema_weights(state):
         records = TextModel(state.model, texts.vocabulary).records(texts.dev)
         scores = score_groups(records)
         check_loss(state, recipe, scores["all"].nats / scores["all"].tokens)
