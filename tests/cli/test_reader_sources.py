@@ -213,10 +213,12 @@ def test_any_corpus_is_evaluated_with_any_model(
 ) -> None:
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "a.txt").write_text("She met Ann . Bo left . Ann met Bo .")
+    (tmp_path / "corpus" / "b.txt").write_text("")
     capsys.readouterr()
 
     run("evaluate", model, tmp_path / "corpus", "--output-dir", tmp_path / "records")
-    printed = capsys.readouterr().out
+    printed, noted = capsys.readouterr()
+    assert "b.txt: an empty file" in noted
     run("evaluate", "default", fixtures / "ferry.conllu", "--max-sentences", "5")
     run("cloze", model, tmp_path / "corpus")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import dntm
 from dntm.corpus.build import BuildConfig
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import Mention
@@ -13,6 +14,7 @@ from dntm.corpus.prepare import ReadConfig, prepare, prepare_storyworld
 from dntm.corpus.resolver import Resolver
 from dntm.corpus.source import InputError
 from dntm.corpus.storyworld.story import StoryworldConfig
+from dntm.corpus.vocabulary import load_vocabulary
 
 
 def line(name: str, sentences: list[list[str]], *chains: list[list[int]]) -> str:
@@ -47,6 +49,17 @@ def test_a_dataset_opens_as_it_was_built(tmp_path: Path) -> None:
     assert b.sentences == [[1, "met", "Bo"], [1, "ran"]]
     assert b.surfaces == [["Ann"], ["she"]]
     assert dataset.splits == ["train", "dev", "test"]
+
+
+def test_the_vocabulary_of_the_model_in_the_box_goes_by_its_name(tmp_path: Path) -> None:
+    source = tmp_path / "a.txt"
+    source.write_text("Ann met Bo. Bo left.")
+    reading = ReadConfig(split_by="fraction", fractions=(0, 0, 1))
+
+    prepare(str(source), tmp_path / "out", reading, BuildConfig(vocabulary_of=Path("default")))
+
+    shipped = load_vocabulary(Path(dntm.__file__).parent / "pretrained", entities=1)
+    assert Dataset.open(tmp_path / "out").vocabulary.words == shipped.words
 
 
 def test_building_twice_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -80,7 +80,10 @@ class CorpusOptions:
             split_by="fraction",
             fractions=(0.0, 0.0, 1.0),
         )
-        built = prepare(corpus, target, reading, build, given=self.from_)
+        empty: list[str] = []
+        built = prepare(corpus, target, reading, build, given=self.from_, empty=empty)
+        for problem in empty:
+            print(f"left out: {problem}", file=sys.stderr)
         if left := built["left_out"]["too_many_entities"]:
             print(f"left out: {left} with more entities than the model has rows", file=sys.stderr)
         for warning in built["warnings"]:

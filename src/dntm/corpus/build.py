@@ -64,9 +64,9 @@ class BuildConfig(AnonymizeConfig):
     vocabulary_size: int = 10_000
     """Rows of the vocabulary in all, entities and special tokens included."""
     vocabulary_of: Path | None = None
-    """A dataset, run, checkpoint or pretraining run whose vocabulary to take, entities and lower
-    case included, instead of counting one: a model of that vocabulary can then be evaluated on this
-    dataset, or go on learning from it."""
+    """A dataset, run, checkpoint or pretraining run (or default: the model that comes with dntm)
+    whose vocabulary to take, entities and lower case included, instead of counting one: a model of
+    that vocabulary can then be evaluated on this dataset, or go on learning from it."""
     text_rules: text.Version | None = None
     """The version of the rules for words and sentences of plain text. Where not given: 2, or with
     --entities-from repeated 1, the rules of the datasets that were built before there was a 2."""

@@ -91,12 +91,14 @@ def prepare(
     given: str | None = None,
     overwrite: bool = False,
     skipped: list[str] | None = None,
+    empty: list[str] | None = None,
     progress: Callable[[Iterable[Document]], Iterable[Document]] = iter,
 ) -> dict[str, Any]:
     """Build a dataset and return the content of its `dataset.json`.
 
     `given` is a local copy or mirror of a corpus known by name. With `on_error="skip"`, `skipped`
-    is filled with what was wrong with each malformed document.
+    is filled with what was wrong with each malformed document. Where `empty` is given, files and
+    documents without a word are left out and noted there.
     """
     skipped = [] if skipped is None else skipped
     corpus = CORPORA.get(source) or Corpus.of_path(source)
@@ -118,6 +120,7 @@ def prepare(
         format_,
         documents=reading.documents,
         skipped=skipped if reading.on_error == "skip" else None,
+        empty=empty,
         version=config.text_rules or VERSION,
         places=False,
         longest=reading.longest_line,

@@ -156,6 +156,7 @@ def read_documents(
     documents: text.Documents = "file",
     skipped: list[str] | None = None,
     *,
+    empty: list[str] | None = None,
     called: str | None = None,
     version: text.Version = text.VERSION,
     places: bool = True,
@@ -163,7 +164,8 @@ def read_documents(
 ) -> Iterator[Document]:
     """Every document of the files, one at a time.
 
-    A malformed one raises InputError, or, where `skipped` is given, is left out and noted there.
+    A malformed one raises InputError, or, where `skipped` is given, is left out and noted there;
+    in the same way one without a word where `empty` is given.
     Errors name the file, or what it is `called`. Plain text is cut by a `version` of the rules;
     without `places` nobody asks where its words stand. No line has more bytes than `longest`.
     """
@@ -179,7 +181,7 @@ def read_documents(
                     document = parse(replace(block, label=label, path=called or block.path))
                     _check(document, block)
                 except InputError as error:
-                    _note(error, skipped)
+                    _note(error, skipped, empty)
                 else:
                     yield replace(document, source=relative)
             if not found:
@@ -187,7 +189,7 @@ def read_documents(
                     called or str(path), None, "an empty file, expected documents"
                 )
         except InputError as error:
-            _note(error, skipped)
+            _note(error, skipped, empty)
 
 
 def _reader(
@@ -222,10 +224,11 @@ def _check(document: Document, block: Block) -> None:
         raise block.error(block.first_line, str(error)) from None
 
 
-def _note(error: InputError, skipped: list[str] | None) -> None:
-    if skipped is None:
+def _note(error: InputError, skipped: list[str] | None, empty: list[str] | None) -> None:
+    noted = skipped if skipped is not None or not isinstance(error, EmptyInputError) else empty
+    if noted is None:
         raise error
-    skipped.append(str(error))
+    noted.append(str(error))
 
 
 _NAMES = ("doc_key", "doc_id", "id", "name")

@@ -238,8 +238,11 @@ def _counts_beside(vocabulary: Path, rows: int) -> tuple[int, ...] | None:
 def load_vocabulary(folder: Path, *, entities: int) -> Vocabulary:
     """The vocabulary of a dataset, a run, a checkpoint, a pretraining run or a store of its text.
 
-    That of a pretraining has no entities: it gets so many rows of them.
+    "default" is the model that comes with the package. The vocabulary of a pretraining has no
+    entities: it gets so many rows of them.
     """
+    if str(folder) == "default":
+        folder = _SHIPPED
     for place in (folder, folder / "best", folder / "text"):
         if not (place / "vocab.txt").is_file():
             continue
@@ -259,6 +262,7 @@ def load_vocabulary(folder: Path, *, entities: int) -> Vocabulary:
 
 
 _MOST_ENTITIES = 1_000_000
+_SHIPPED = Path(__file__).parents[1] / "pretrained"
 
 
 def _object(path: Path) -> dict[str, Any]:
