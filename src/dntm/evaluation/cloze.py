@@ -146,6 +146,11 @@ def _gaps(document: AnonymizedDocument, *, same_sentence: bool) -> Iterator[Gap]
                 yield Gap(s, p, token, seen[token], candidates)
 
 
+def _quantile(rank: int, candidates: int) -> float:
+    """Eq. 11: which share of the other candidates is less likely than the true one."""
+    return (candidates - rank) / (candidates - 1)
+
+
 def _rank(text: ClozeText, scores: Filled) -> Iterator[tuple[float, ...]]:
     """Each gap's columns, in the order of _KINDS."""
     sizes = [len(gap.candidates) for gap in text.gaps]
@@ -171,8 +176,8 @@ def _rank(text: ClozeText, scores: Filled) -> Iterator[tuple[float, ...]]:
         )
         yield (
             *(gap.sentence + 1, gap.position + 1, gap.entity, gap.occurrence, size),
-            *(rank, (size - rank) / (size - 1), rank == 1, by_sentence[true] - others.max()),
-            *(rest_rank, (size - rest_rank) / (size - 1)),
+            *(rank, _quantile(rank, size), rank == 1, by_sentence[true] - others.max()),
+            *(rest_rank, _quantile(rest_rank, size)),
         )
 
 
