@@ -37,7 +37,7 @@ from dntm.evaluation.cloze import ClozeRecords, ClozeText, summarize_cloze
 from dntm.evaluation.groups import GROUPS, as_plain, score_groups
 from dntm.evaluation.records import Records, ideal_records
 from dntm.evaluation.uncertainty import as_csv, document_rows, group_sums, sum_columns
-from dntm.files import write_text
+from dntm.files import resolved, write_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +142,7 @@ class Evaluating(Computing):
             yield dataset, documents_of(dataset, self.split)
             return
         with TemporaryDirectory() as folder:
-            target = Path(folder) / (Path(corpus).resolve().name.split(".")[0] or "corpus")
+            target = Path(folder) / (resolved(Path(corpus)).name.split(".")[0] or "corpus")
             dataset = self.corpus.build(corpus, model, target, lend=lend)
             yield dataset, documents_of(dataset, "test")
 

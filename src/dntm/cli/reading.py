@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import refuse_unused
-from dntm.cli.showing import json_line, lines, page, printable, table_lines, tsv_line
+from dntm.cli.runs import printable, refuse_unused
+from dntm.cli.showing import json_line, lines, page, table_lines, tsv_line
 from dntm.corpus.document import Document
 from dntm.corpus.reading import (
     ANNOTATED,

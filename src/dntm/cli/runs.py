@@ -15,6 +15,7 @@ from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.cloze import ClozeSummary
 from dntm.evaluation.groups import TITLES
+from dntm.files import resolved
 from dntm.model.config import ModelConfig
 from dntm.settings import merged, read_yaml, typed
 
@@ -121,11 +122,10 @@ def shows() -> bool:
 
 def dataset_of(run: Path, given: Path | None) -> Dataset:
     """The dataset that was given, or else the one the run was trained on."""
-    if given is not None:
-        return Dataset.open(given)
-    if (own := _own_dataset(run)) is None:
+    own = given if given is not None else _own_dataset(run)
+    if own is None:
         raise ValueError(f"{run} is no run folder that names its dataset: pass --dataset")
-    return Dataset.open(own)
+    return Dataset.open(own).check_content()
 
 
 def result_file(run: Path, dataset: Dataset, name: str) -> Path:
@@ -133,8 +133,8 @@ def result_file(run: Path, dataset: Dataset, name: str) -> Path:
 
     A report takes RUN/records-test.csv for the run's own dataset.
     """
-    own, here = _own_dataset(run), dataset.folder.resolve()
-    foreign = own is not None and own.resolve() != here
+    own, here = _own_dataset(run), resolved(dataset.folder)
+    foreign = own is not None and resolved(own) != here
     return run / (f"{name}-{here.name}.csv" if foreign else f"{name}.csv")
 
 
@@ -142,7 +142,10 @@ def _own_dataset(run: Path) -> Path | None:
     path = run / "config.yaml"
     if not path.is_file():
         return None
-    return typed(Path, read_yaml(path).get("dataset"), f"{path}: dataset")  # type: ignore[no-any-return]
+    settings = read_yaml(path)
+    if "text" in settings:
+        raise ValueError(f"{run} is a pretraining run, expected a language model (dntm train)")
+    return typed(Path, settings.get("dataset"), f"{path}: dataset")  # type: ignore[no-any-return]
 
 
 def documents_of(dataset: Dataset, split: str) -> list[AnonymizedDocument]:
@@ -168,6 +171,11 @@ def model_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "TextMode
     if model.vocabulary != dataset.vocabulary:
         raise ValueError(f"{run} was trained with another vocabulary than {dataset.folder}")
     return model
+
+
+def printable(text: str) -> str:
+    """The text without characters that would steer the terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 CLOZE_TITLES = ("mean quantile", "accuracy", "reciprocal rank", "MQ after the gap", "gaps")

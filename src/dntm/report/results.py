@@ -4,7 +4,6 @@ Runs are read one at a time and kept as sums: of each token group and of the clo
 and as curves. What is not finished is missing, and named.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,7 @@ from dntm.evaluation.uncertainty import (
 )
 from dntm.experiments.paper import MODELS, StudyModel
 from dntm.experiments.study import RESULTS, Cell, StudyConfig, StudyFolder, cells
-from dntm.settings import read_yaml
+from dntm.settings import parse_json, read_json, read_yaml
 
 CURVES = {"position": by_position, "occurrence": by_occurrence, "antecedents": by_antecedents}
 
@@ -165,7 +164,7 @@ def _read(run: Path, cell: Cell, document: Callable[[str], str]) -> Run:
     results, records_name, cloze_name = RESULTS
     records = Records.read(run / records_name)
     cloze = ClozeRecords.read(run / cloze_name)
-    parameters = _json(run / results)["parameters"]
+    parameters = read_json(run / results)["parameters"]
     metrics = run / "metrics.jsonl"
     lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
     return Run(
@@ -176,7 +175,7 @@ def _read(run: Path, cell: Cell, document: Callable[[str], str]) -> Run:
         cloze_summary=summarize_cloze(cloze),
         parameters=parameters["total"],
         finetuned=parameters["finetuned"],
-        validations=[json.loads(line) for line in lines],
+        validations=[parse_json(line) for line in lines],
         sittings=_sittings(run),
     )
 
@@ -185,7 +184,7 @@ def _read_pretraining(run: Path | None) -> PretrainingRun:
     if run is None:
         return PretrainingRun({}, {}, [])
     text = run / "text" / "text.json"
-    return PretrainingRun(_settings(run), _json(text) if text.exists() else {}, _sittings(run))
+    return PretrainingRun(_settings(run), read_json(text) if text.exists() else {}, _sittings(run))
 
 
 def _settings(run: Path) -> dict[str, Any]:
@@ -195,15 +194,7 @@ def _settings(run: Path) -> dict[str, Any]:
 
 def _sittings(run: Path) -> list[dict[str, Any]]:
     machine = run / "machine.json"
-    found: list[dict[str, Any]] = _json(machine)["sittings"] if machine.exists() else []
-    return found
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
+    found: list[dict[str, Any]] = read_json(machine)["sittings"] if machine.exists() else []
     return found
 
 

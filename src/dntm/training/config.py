@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from dntm.corpus.vocabulary import Vocabulary
+from dntm.files import resolved
 from dntm.model.config import ModelConfig
 from dntm.settings import settle, to_yaml
 from dntm.training.recipe import Recipe
@@ -44,7 +45,7 @@ class TrainConfig:
                 "embeddings begin with: give the vectors to dntm pretrain"
             )
         if self.output_dir == RUN:
-            name = f"{self.dataset.resolve().name}-{self.model.variant}-{self.seed}"
+            name = f"{resolved(self.dataset).name}-{self.model.variant}-{self.seed}"
             object.__setattr__(self, "output_dir", RUN.parent / name)
 
     def for_vocabulary(self, vocabulary: Vocabulary) -> Self:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from dntm.corpus.vectors import WordVectors, resized
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.checkpoint import best_of, from_pretrained
-from dntm.model.language_model import DynamicTextModel
+from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.training.config import TrainConfig
 
@@ -20,7 +20,13 @@ LENGTH = 0.3
 def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextModel:
     """A new model, with what pretraining hands over and the weights of `start_from` it shares."""
     generator = torch.Generator().manual_seed(config.seed)
-    model = DynamicTextModel(config.model, generator)
+    try:
+        model = DynamicTextModel(config.model, generator)
+    except RuntimeError as error:
+        if "alloc" not in str(error):
+            raise
+        count = parameter_count(config.model)
+        raise ValueError(f"a model of {count:,} numbers does not fit into memory") from None
     if config.pretrained:
         PretrainedEncoder.load(best_of(config.pretrained)).hand_over(model, vocabulary)
         if config.training.freeze_encoder:

@@ -76,7 +76,7 @@ def train_run(
     The best weights are scored at the end; of the splits in `keep_records` the record of every
     predicted token stays in the run folder, as records-SPLIT.csv.
     """
-    dataset = Dataset.open(config.dataset)
+    dataset = Dataset.open(config.dataset).check_content()
     config = config.for_vocabulary(dataset.vocabulary)
     texts = _Texts.of(dataset)
     with processes(device) as group, RunFolder.of_one(config.output_dir, group) as folder:
@@ -206,13 +206,20 @@ def train_batch(
     nats = 0.0
     counts = tokens_of_windows([document.sentences for document in documents], recipe.truncation)
     mine = documents[group.rank :: group.count]
-    texts = windows([document.sentences for document in mine], recipe.truncation)
+    texts = windows(
+        [document.sentences for document in mine],
+        recipe.truncation,
+        [document.loans for document in mine],
+    )
     reading = model.initial_state(len(mine))
     for number, count in enumerate(counts):
         window = answers = None
         if (text := next(texts, None)) is not None:
             window = model.plan(
-                text.sentences, text.continues, every_context=model.naming is not None
+                text.sentences,
+                text.continues,
+                loans=text.loans,
+                every_context=model.naming is not None,
             )
             reading = reading.select(text.kept)
             start = number * recipe.truncation

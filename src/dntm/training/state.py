@@ -7,13 +7,14 @@ the EMA of the weights, the generator of dropout, the position in the data, sums
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dntm.settings import shown
 from dntm.training.recipe import Optimisation
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -38,6 +39,22 @@ class Position:
     best: float = float("inf")
     """The lowest validation perplexity so far."""
     validations: int = 0
+
+    @classmethod
+    def of(cls, numbers: dict[str, Any]) -> "Position":
+        """From what JSON holds; ValueError where that is none."""
+        names = [field.name for field in fields(cls)]
+        if odd := sorted(set(names) ^ set(numbers)):
+            raise ValueError(f"missing or unknown numbers: {shown(', '.join(odd))}")
+        for name in names:
+            value, whole = numbers[name], name not in ("nats", "best")
+            if type(value) is not int and (whole or type(value) is not float):
+                raise ValueError(f"{name} is {shown(value)}, expected a number")
+            if not value >= 0:
+                raise ValueError(f"{name} is {shown(value)}, expected at least 0")
+        if not numbers["nats"] <= MOST_NATS * numbers["tokens"]:
+            raise ValueError(f"nats is {shown(numbers['nats'])}, expected those of the tokens")
+        return cls(**numbers)
 
 
 @dataclass
@@ -95,34 +112,54 @@ class TrainingState(Generic[Model]):
         return asdict(self.position)
 
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
-        """Take on a saved state; ValueError where it is of another model."""
+        """Take on a saved state; ValueError where it is of another model, or none."""
+        position = Position.of(numbers)
         parameters = dict(self.model.named_parameters())
-        expected = {f"model.{name}" for name in parameters} | {
-            f"average.{name}" for name in self.ema
-        }
-        found = {name for name in tensors if name.startswith(("model.", "average."))}
-        if found != expected:
-            odd = sorted(found ^ expected)[0]
-            raise ValueError(f"the checkpoint is of another model: {odd} is in only one of them")
-        with torch.no_grad():
-            for name, parameter in parameters.items():
-                if parameter.shape != tensors[f"model.{name}"].shape:
-                    raise ValueError(
-                        f"{name} has shape {tuple(tensors[f'model.{name}'].shape)} in the "
-                        f"checkpoint, expected {tuple(parameter.shape)}"
-                    )
-                parameter.copy_(tensors[f"model.{name}"])
-            for name, value in self.ema.items():
-                value.copy_(tensors[f"average.{name}"])
-        moments: dict[int, dict[str, Tensor]] = {}
+        learned = [p for group in self.optimizer.param_groups for p in group["params"]]
+        expected = {f"model.{name}": p.detach() for name, p in parameters.items()}
+        expected |= {f"average.{name}": value for name, value in self.ema.items()}
+        expected["generator"] = self.generator.get_state()
+        for number in {key.split(".")[1] for key in tensors if key.startswith("optimizer.")}:
+            if not (number.isdecimal() and int(number) < len(learned)):
+                raise ValueError(f"moments of parameter {shown(number)} of {len(learned)}")
+            moments = _moments(learned[int(number)])
+            expected |= {f"optimizer.{number}.{name}": value for name, value in moments.items()}
+        if odd := sorted(expected.keys() ^ tensors.keys()):
+            raise ValueError(f"the checkpoint is of another model: {odd[0]} is in only one of them")
+        for name, value in expected.items():
+            if (tensors[name].shape, tensors[name].dtype) != (value.shape, value.dtype):
+                raise ValueError(
+                    f"{name} is {_kind(tensors[name])} in the checkpoint, expected {_kind(value)}"
+                )
+            if value.is_floating_point() and not bool(tensors[name].isfinite().all()):
+                raise ValueError(f"{name} holds NaN or infinite numbers")
+        state: dict[int, dict[str, Tensor]] = {}
         for key, value in tensors.items():
             if key.startswith("optimizer."):
                 _, number, name = key.split(".")
-                moments.setdefault(int(number), {})[name] = value
+                state.setdefault(int(number), {})[name] = value
+        try:
+            self.generator.set_state(tensors["generator"])
+        except RuntimeError as error:
+            raise ValueError(f"generator: {shown(str(error))}") from None
         saved = self.optimizer.state_dict()
-        self.optimizer.load_state_dict({**saved, "state": moments})
-        self.generator.set_state(tensors["generator"])
-        self.position = Position(**numbers)
+        self.optimizer.load_state_dict({**saved, "state": state})
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                parameter.copy_(tensors[f"model.{name}"])
+            for name, value in self.ema.items():
+                value.copy_(tensors[f"average.{name}"])
+        self.position = position
+
+
+def _moments(parameter: Tensor) -> dict[str, Tensor]:
+    """What Adam keeps of a parameter."""
+    like = parameter.detach()
+    return {"step": torch.zeros(()), "exp_avg": like, "exp_avg_sq": like}
+
+
+def _kind(value: Tensor) -> str:
+    return f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
 
 
 class Diverged(ValueError):  # noqa: N818
