@@ -32,7 +32,7 @@ START_SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Run(Computing):
+class _RunOptions(Computing):
     """What both commands have beside their settings."""
 
     config: Path | None = None
@@ -59,7 +59,7 @@ class _Run(Computing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train(_Run, TrainConfig):
+class Train(_RunOptions, TrainConfig):
     """Train a baseline or dynamic language model and evaluate its best weights."""
 
     recipe: Literal["modern", "paper", "naming", "quick"] = "modern"
@@ -113,7 +113,7 @@ class Train(_Run, TrainConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pretrain(_Run, PretrainConfig):
+class Pretrain(_RunOptions, PretrainConfig):
     """Learn word embeddings and the context encoder by filling gaps in sentences of a text."""
 
     recipe: Literal["paper", "small", "naming"] = "small"

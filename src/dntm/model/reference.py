@@ -159,7 +159,7 @@ class Reference:
         )
 
     def merge(self, context: Tensor, entity: Entity | None) -> Entity:
-        """Eq. 4 and Section 3's merging functions: d_{e,i} of the context d'_{e,i} and d_{e,i-1}."""
+        """Eq. 4 and Section 3's merging functions: d_{e,i} of a context d'_{e,i} and d_{e,i-1}."""
         before = entity or Entity(torch.zeros_like(context))
         contexts, scores = (*before.contexts, context), before.scores
         match self.config.merging:
