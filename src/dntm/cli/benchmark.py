@@ -15,7 +15,7 @@ from dntm.cli.runs import refuse_unused
 from dntm.corpus.dataset import Split
 from dntm.files import write_text
 from dntm.model.config import ModelConfig
-from dntm.training.pretraining_config import EncoderConfig
+from dntm.training.config import EncoderConfig
 
 
 @dataclass(frozen=True, kw_only=True)

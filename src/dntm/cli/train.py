@@ -18,8 +18,7 @@ from tqdm import tqdm
 from dntm.benchmark.machine import Sitting
 from dntm.cli.runs import Computing, defaults, in_full, print_groups, refuse_given, shows
 from dntm.experiments.recipes import PRETRAINING, RECIPES
-from dntm.training.config import TrainConfig
-from dntm.training.pretraining_config import PretrainConfig
+from dntm.training.config import PretrainConfig, TrainConfig
 
 if TYPE_CHECKING:
     from dntm.training.language_modelling import Progress
@@ -95,8 +94,8 @@ class Train(_RunOptions, TrainConfig):
     def run(self) -> None:
         """Train with a progress bar, then print Table 2's groups."""
         from dntm.training.language_modelling import train_run
+        from dntm.training.processes import Interrupted
         from dntm.training.run_folder import RunFolder
-        from dntm.training.signals import Interrupted
 
         config = self.settings(TrainConfig)
         watch = self.begin(config.output_dir)
@@ -143,7 +142,7 @@ class Pretrain(_RunOptions, PretrainConfig):
     def run(self) -> None:
         """Pretrain with a progress bar and print how well hidden words are recovered."""
         from dntm.training.pretraining import pretrain_run
-        from dntm.training.signals import Interrupted
+        from dntm.training.processes import Interrupted
 
         config = self.settings(PretrainConfig)
         watch = self.begin(config.output_dir)

@@ -26,7 +26,7 @@ chance of the reciprocal     mean of (1 + 1/2 + ... + 1/n) / n
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -69,13 +69,6 @@ class Filled(NamedTuple):
     """Of the candidate in the gap, after what the sentence says before it."""
     rest: Floats
     """Of the words after it and the end of the sentence."""
-
-
-class ClozeScorer(Protocol):
-    """A language model as the cloze test knows it."""
-
-    def fill_all(self, texts: Iterable[ClozeText]) -> Iterator[Filled]:
-        """Put every candidate into every gap of each text; its other mentions stay as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)

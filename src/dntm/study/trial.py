@@ -96,10 +96,10 @@ def pretraining_seconds(folder: StudyFolder, config: StudyConfig, threads: int) 
     import torch
 
     from dntm.model.sentence_completion import SentenceCompletion
+    from dntm.training.batches import POOL, SentenceBatch
     from dntm.training.pretraining import pretrain_batch
     from dntm.training.processes import alone
     from dntm.training.run_folder import RunFolder
-    from dntm.training.sentence_batches import POOL, SentenceBatch
     from dntm.training.state import TrainingState
 
     torch.set_num_threads(threads)
