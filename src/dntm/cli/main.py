@@ -46,6 +46,7 @@ COMMANDS = {
     "benchmark pretrain": ("benchmark:Pretrain", "how fast pretraining runs here"),
     "benchmark train": ("benchmark:Train", "how fast the model trains on this machine"),
     "benchmark cloze": ("benchmark:Cloze", "how fast the cloze test runs on this machine"),
+    "benchmark read": ("benchmark:Read", "how fast a long text is read, and in how much memory"),
     "benchmark serve": ("benchmark:Serve", "the page with many readers at once"),
 }
 

@@ -189,6 +189,7 @@ def one_of_each_kind(cells: Iterable[Cell]) -> list[StudyModel]:
 def _try(dataset: Dataset, config: StudyConfig, tried: StudyModel) -> Speed:
     import torch
 
+    from dntm.corpus.rows import encode
     from dntm.evaluation.cloze import ClozeRecords, ClozeText
     from dntm.model.language_model import DynamicTextModel
     from dntm.model.text_model import TextModel
@@ -211,8 +212,9 @@ def _try(dataset: Dataset, config: StudyConfig, tried: StudyModel) -> Speed:
         model.freeze_encoder()
     state = TrainingState.start(model, recipe, seed=0)
     documents = [
-        HiddenDocument.of([vocabulary.encode(sentence) for sentence in document.sentences])
+        HiddenDocument.of(rows.sentences, rows.loans)
         for document in islice(dataset.documents("train"), TRIAL_BATCHES * recipe.batch)
+        for rows in [encode(document, vocabulary)]
     ]
     once = epoch_batches(len(documents), recipe.batch, seed=0, epoch=0)
     batches = islice(cycle(once), TRIAL_BATCHES + 1)
@@ -224,7 +226,7 @@ def _try(dataset: Dataset, config: StudyConfig, tried: StudyModel) -> Speed:
     next(read)  # the first one prepares much that the others find done
     reader = TextModel(model, vocabulary)
     sample = list(islice(dataset.documents("test"), 6))
-    texts = [ClozeText.of(document) for document in sample]
+    texts = [ClozeText.of(d) for d in sample if d.largest <= vocabulary.entities]
     return Speed(
         trained=_rate(read),
         scored=_rate(sum(map(len, found)) for found in [reader.score_all(sample)]),
