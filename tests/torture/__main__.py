@@ -33,10 +33,11 @@ class Amount:
 
 def attacks(folder: Path, amount: Amount, seed: int) -> dict[str, Callable[[], Iterable[Tally]]]:
     """By name; kills come first, from a process that has computed nothing yet."""
-    made = kills.make(folder / "made")
+    made = folder / "made"
     train, pretrain, build, reproduce = amount.kills
 
     def killed() -> Iterable[Tally]:
+        kills.make(made)
         yield kills.kill_build(made, build, seed)
         yield kills.kill_train(made, train, seed)
         yield kills.kill_pretrain(made, pretrain, seed)
@@ -53,6 +54,8 @@ def attacks(folder: Path, amount: Amount, seed: int) -> dict[str, Callable[[], I
         yield readers.shapes(folder, amount.shape)
 
     def files() -> Iterable[Tally]:
+        if not made.exists():
+            kills.make(made)
         return saved.damaged_files(saved.copied(made, folder / "copy"), amount.files, seed)
 
     return {"kills": killed, "files": files, "page": pages, "readers": read}
