@@ -5,14 +5,14 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import print_groups, printable
+from dntm.cli.runs import print_groups, printable, refuse_unused
 from dntm.corpus.build import BuildConfig, LeftOut
 from dntm.corpus.catalog import CORPORA
 from dntm.corpus.dataset import Dataset, Split, SplitStatistics
@@ -110,9 +110,12 @@ class Build:
         target = self.output_dir or Path("datasets") / name
         if corpus := CORPORA.get(self.source):
             print(f"{corpus.name}: {corpus.summary}\nlicence: {corpus.licence}", file=sys.stderr)
+        if self.build.vocabulary_of is not None:
+            refuse_unused(self.build, "vocabulary_size", "with --vocabulary-of")
         if self.source == "storyworld":
             self._tell_stories(target)
         else:
+            refuse_unused(self, "stories story_sentences story_entities", "without storyworld")
             self._prepare(target)
         dataset = Dataset.open(target)
         print_table_1(dataset)
@@ -144,11 +147,11 @@ class Build:
                 print(f"{len(skipped)} malformed documents left out", file=sys.stderr)
 
     def _tell_stories(self, target: Path) -> None:
-        if replace(self.build, vocabulary_of=None) != BuildConfig() or self.from_:
-            raise ValueError(
-                "storyworld is made as it is: only --stories, --story-*, --seed and "
-                "--vocabulary-of apply"
-            )
+        why = "on storyworld, which is made as it is"
+        refuse_unused(self, "from_", why)
+        for options, taken in ((self.build, "vocabulary_of"), (self.reading, "seed")):
+            names = [option.name for option in fields(options) if option.name != taken]
+            refuse_unused(options, " ".join(names), why)
         train, dev, test = self.stories
         config = StoryworldConfig(
             train=train,
@@ -195,6 +198,8 @@ class Join:
 
     def run(self) -> None:
         """Join, then print what came out."""
+        if self.vocabulary_of is not None:
+            refuse_unused(self, "vocabulary_size", "with --vocabulary-of")
         join_datasets(
             self.datasets,
             self.output_dir,

@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
@@ -23,6 +23,7 @@ from dntm.cli.runs import (
     model_of,
     print_cloze,
     print_groups,
+    refuse_unused,
     result_file,
 )
 from dntm.corpus.build import BuildConfig, Entities
@@ -56,10 +57,6 @@ class CorpusOptions:
     """Plain text: one document a file, or one between empty lines."""
     from_: Annotated[str | None, tyro.conf.arg(name="from")] = None
     """A local clone, folder or mirror of a corpus known by name."""
-
-    def given(self) -> bool:
-        """Whether any of it was told."""
-        return self != CorpusOptions()
 
     def build(self, corpus: str, model: Path, target: Path, *, lend: bool) -> Dataset:
         """The dataset of a corpus for a model, all of it in the test split.
@@ -124,13 +121,15 @@ class Evaluating(Computing):
             corpus = models.pop()
         if corpus is not None and self.dataset is not None:
             raise ValueError(f"{corpus} is no model, and --dataset tells what to read: give one")
-        if corpus is not None and (Path(corpus) / "dataset.json").is_file():
-            return [_folder(model) for model in models], corpus
-        if corpus is None and self.corpus.given():
-            raise ValueError(
-                "--entities, --entities-from, --max-sentences, --format, --documents and --from "
-                "tell how a corpus is read: give one behind the models"
-            )
+        if not self.records:
+            refuse_unused(self, "output_dir", "with --no-records")
+        told = " ".join(field.name for field in fields(CorpusOptions))
+        if corpus is None:
+            refuse_unused(self.corpus, told, "without a corpus behind the models")
+        elif (Path(corpus) / "dataset.json").is_file():
+            refuse_unused(self.corpus, told, f"on {corpus}, which is a dataset")
+        else:
+            refuse_unused(self, "split", f"on {corpus}, which is no dataset: all of it is read")
         return [_folder(model) for model in models], corpus
 
     @contextmanager

@@ -4,8 +4,9 @@ Settings come from a recipe, then a YAML file, then options; with `--resume` fro
 """
 
 import argparse
+import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -49,6 +50,27 @@ class Computing(Threads):
 
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where to compute; auto: on a CUDA device where there is one, else on the CPU."""
+
+
+def refuse_unused(options: "DataclassInstance", names: str, why: str, prefix: str = "") -> None:
+    """ValueError where one of these options has another value than its default, and no effect.
+
+    `names` have blanks between them; `why` goes on after "--name has no effect".
+    """
+    for field in dataclasses.fields(options):
+        made = field.default_factory
+        default = field.default if made is dataclasses.MISSING else made()
+        if field.name in names.split() and getattr(options, field.name) != default:
+            name = field.name.strip("_").replace("_", "-")
+            raise ValueError(f"--{prefix}{'no-' * (default is True)}{name} has no effect {why}")
+
+
+def refuse_given(arguments: Iterable[str], names: str, why: str) -> None:
+    """The same where defaults come from a recipe: ValueError if one of these words was given."""
+    given = {word.partition("=")[0].replace("_", "-") for word in arguments}
+    for name in names.split():
+        if name in given:
+            raise ValueError(f"{name} has no effect {why}")
 
 
 def defaults(

@@ -230,7 +230,7 @@ def _counts_beside(vocabulary: Path, rows: int) -> tuple[int, ...] | None:
     if not path.is_file():
         return None
     counts = path.read_bytes().split()
-    if len(counts) != rows or not all(count.isdigit() and len(count) < 16 for count in counts):
+    if len(counts) != rows or not b"".join(counts).isdigit() or max(map(len, counts)) > 15:
         raise ValueError(f"{path} is damaged: expected {rows} whole numbers, one a row")
     return tuple(map(int, counts))
 

@@ -9,7 +9,20 @@ from jaxtyping import Float
 from torch import Tensor
 
 from dntm.model.fast.window import Window
+from dntm.model.lending import Kept, Lost, follow_changes, guests, keep
 from dntm.model.salience import Mentions, follow
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Mentions through a window."""
+
+    tokens: Mentions
+    """As of each token in reading order."""
+    after: Mentions
+    """Of each document after the window."""
+    lost: Lost
+    """The last mentions of those that have no row any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +35,18 @@ class ReadingState:
     """d_{e,i}, and after it what else the merging function remembers."""
     mentions: Mentions | None = None
     """Of each document's entities, where the model has a term for their salience."""
+    kept: tuple[Kept, ...] = ()
+    """Of each document's entities that have no row; empty where no document ever lent one."""
 
     def detach(self) -> "ReadingState":
         """The same values, cut off from their gradients."""
-        return replace(self, h=self.h.detach(), c=self.c.detach(), memory=self.memory.detach())
+        return replace(
+            self,
+            h=self.h.detach(),
+            c=self.c.detach(),
+            memory=self.memory.detach(),
+            kept=tuple(kept.detach() for kept in self.kept),
+        )
 
     def select(self, documents: Sequence[int]) -> "ReadingState":
         """The state of these documents only, in this order (one may come several times)."""
@@ -35,11 +56,27 @@ class ReadingState:
             self.c.index_select(0, rows),
             self.memory.index_select(0, rows),
             None if self.mentions is None else self.mentions.at(np.array(documents, np.int64)),
+            tuple(self.kept[document] for document in documents) if self.kept else (),
         )
 
-    def follow(self, window: Window) -> tuple[Mentions | None, Mentions | None]:
-        """The mentions as of each token of a window, and after it."""
-        return (None, None) if self.mentions is None else follow(window.layout, self.mentions)
+    def guests(
+        self, window: Window, initial: Float[Tensor, " state_dim"]
+    ) -> Float[Tensor, "guests state_dim"]:
+        """The states with which a window's guests come in; `initial` is a newcomer's."""
+        return guests(self.kept, window, initial)
+
+    def follow(self, window: Window) -> Followed | None:
+        """The mentions through a window, where the model has a term for salience."""
+        if self.mentions is None:
+            return None
+        tokens, after = follow(window.layout, self.mentions)
+        lost = follow_changes(tokens, window, self.kept)
+        if window.changes:
+            document = window.layout.document[window.layout.sentence]
+            number, reversed_last = np.unique(document[::-1], return_index=True)
+            last = tokens.at(len(document) - 1 - reversed_last)
+            after.ago[number], after.times[number] = last
+        return Followed(tokens, after, lost)
 
     def after(
         self,
@@ -47,7 +84,7 @@ class ReadingState:
         table: Float[Tensor, "states state_dim"],
         h: Float[Tensor, "active hidden_dim"],
         c: Float[Tensor, "active hidden_dim"],
-        mentions: Mentions | None,
+        followed: Followed | None,
     ) -> "ReadingState":
         """The state after a window: the documents it reads, in its order, end with h and c."""
         order = torch.from_numpy(window.layout.order).to(h.device)
@@ -56,5 +93,6 @@ class ReadingState:
             self.h.index_copy(0, order, h),
             self.c.index_copy(0, order, c),
             table.index_select(0, rows).view_as(self.memory),
-            mentions,
+            None if followed is None else followed.after,
+            keep(self.kept, window, table, {} if followed is None else followed.lost),
         )

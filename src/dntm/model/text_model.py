@@ -11,11 +11,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.rows import EncodedDocument as LentDocument
-from dntm.corpus.rows import encode, stretches
+from dntm.corpus.rows import DocumentRows, encode
 from dntm.corpus.vocabulary import Vocabulary, row_of_entity
 from dntm.evaluation.cloze import ClozeText, Filled
-from dntm.evaluation.meaning import MentionEmbeddings
+from dntm.evaluation.guesses import MentionEmbeddings
 from dntm.evaluation.records import Floats, Records
 from dntm.model.checkpoint import best_of, from_pretrained
 from dntm.model.fast.entity_memory import indices
@@ -23,7 +22,6 @@ from dntm.model.fast.filling import Blanks, fill
 from dntm.model.fast.read import read
 from dntm.model.fast.window import EncodedDocument, windows
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.lending import Kept, trace, trace_loans
 from dntm.model.naming import nameable
 
 BATCH = 32
@@ -56,11 +54,7 @@ class TextModel:
         remaining = iter(documents)
         while batch := list(islice(remaining, BATCH)):
             encoded = [encode(document, self.vocabulary) for document in batch]
-            plain = [document.sentences for document in encoded if not any(document.loans)]
-            scored = iter(_score_batch(self.model, plain) if plain else ())
-            for document in encoded:
-                lends = any(document.loans)
-                yield _score_lending(self.model, document) if lends else next(scored)
+            yield from _score_batch(self.model, encoded)
 
     def fill_all(self, texts: Iterable[ClozeText]) -> Iterator[Filled]:
         """Every candidate in every gap of each text, for the cloze test."""
@@ -108,32 +102,17 @@ def _evaluating(model: DynamicTextModel) -> Iterator[None]:
         model.train(training)
 
 
-def _score_batch(model: DynamicTextModel, documents: Sequence[EncodedDocument]) -> list[Floats]:
+def _score_batch(model: DynamicTextModel, documents: Sequence[DocumentRows]) -> list[Floats]:
     pieces: list[list[Floats]] = [[] for _ in documents]
     state = model.initial_state(len(documents))
+    sentences, loans = [d.sentences for d in documents], [d.loans for d in documents]
     with _evaluating(model):
-        for text in windows(documents, SENTENCES):
-            window = model.plan(text.sentences, text.continues)
+        for text in windows(sentences, SENTENCES, loans):
+            window = model.plan(text.sentences, text.continues, loans=text.loans)
             scored, state = model.score(window, state.select(text.kept))
             for document, values in zip(text.documents, scored, strict=True):
                 pieces[document].append(values.astype(np.float64))
     return [np.concatenate(found) for found in pieces]
-
-
-def _score_lending(model: DynamicTextModel, document: LentDocument) -> Floats:
-    """The same for a document with more entities than rows, read by itself."""
-    with _evaluating(model):
-        state, kept = model.initial_state(1), Kept.of(model)
-        scores = []
-        for start, end in stretches(document.loans, SENTENCES):
-            part, loans = document.sentences[start:end], document.loans[start]
-            if loans:
-                traced = trace_loans(model, part[0], loans, state, kept, sentence=start)
-            else:
-                traced = trace(model, [part], state)
-            scores.append(traced.scores[0].astype(np.float64))
-            state = traced.state
-        return np.concatenate(scores)
 
 
 @torch.no_grad()

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from dntm.corpus.dataset import Dataset
 from dntm.evaluation.cloze import ClozeRecords, ClozeSummary, summarize_cloze
@@ -29,7 +28,7 @@ from dntm.evaluation.uncertainty import (
 )
 from dntm.experiments.paper import MODELS, StudyModel
 from dntm.experiments.study import RESULTS, Cell, StudyConfig, StudyFolder, cells
-from dntm.settings import parse_json, read_json
+from dntm.settings import parse_json, read_json, read_yaml
 
 CURVES = {"position": by_position, "occurrence": by_occurrence, "antecedents": by_antecedents}
 
@@ -166,10 +165,8 @@ def _read(run: Path, cell: Cell, document: Callable[[str], str]) -> Run:
     records = Records.read(run / records_name)
     cloze = ClozeRecords.read(run / cloze_name)
     parameters = read_json(run / results)["parameters"]
-    settings = _settings(run)
     metrics = run / "metrics.jsonl"
     lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
-    frozen = settings.get("pretrained") is not None and settings["training"]["freeze_encoder"]
     return Run(
         cell=cell,
         groups={g: whole_documents(group_sums([records], g), document) for g in PAPER_GROUPS},
@@ -177,7 +174,7 @@ def _read(run: Path, cell: Cell, document: Callable[[str], str]) -> Run:
         cloze=whole_documents(cloze_sums([cloze]), document),
         cloze_summary=summarize_cloze(cloze),
         parameters=parameters["total"],
-        finetuned=parameters["finetuned" if frozen else "total"],
+        finetuned=parameters["finetuned"],
         validations=[parse_json(line) for line in lines],
         sittings=_sittings(run),
     )
@@ -192,10 +189,7 @@ def _read_pretraining(run: Path | None) -> PretrainingRun:
 
 def _settings(run: Path) -> dict[str, Any]:
     path = run / "config.yaml"
-    found: dict[str, Any] = (
-        yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
-    )
-    return found
+    return read_yaml(path) if path.exists() else {}
 
 
 def _sittings(run: Path) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """TrainingState: all that a run carries from one update to the next.
 
 Saved and restored, it makes the run go on as if it had never stopped: weights, Adam's moments,
-averaged weights, the generator of dropout, the position in the data and the sums not yet reported.
+the EMA of the weights, the generator of dropout, the position in the data, sums not yet reported.
 """
 
 import math
@@ -59,13 +59,13 @@ class Position:
 
 @dataclass
 class TrainingState(Generic[Model]):
-    """Weights, optimiser, averages, generator and position."""
+    """Weights, optimiser, EMA of the weights, generator and position."""
 
     model: Model
     optimizer: torch.optim.Optimizer
     generator: torch.Generator
-    average: dict[str, Tensor]
-    """The averaged weights by name; empty where the recipe keeps none."""
+    ema: dict[str, Tensor]
+    """EMA of the weights by name; empty where the recipe keeps none."""
     position: Position = field(default_factory=Position)
 
     @classmethod
@@ -87,11 +87,11 @@ class TrainingState(Generic[Model]):
             groups.append({"params": slow, "weight_decay": 0.0, "rate": recipe.embedding_rate})
         kind = torch.optim.AdamW if recipe.weight_decay else torch.optim.Adam
         optimizer = kind(groups, lr=recipe.learning_rate, fused=True)
-        average = {}
+        ema = {}
         if recipe.average:
-            average = {name: p.detach().clone() for name, p in model.named_parameters()}
+            ema = {name: p.detach().clone() for name, p in model.named_parameters()}
         generator = torch.Generator(learned[0].device).manual_seed(seed)
-        return cls(model, optimizer, generator, average)
+        return cls(model, optimizer, generator, ema)
 
     def draw_anew(self, *numbers: int) -> None:
         """Let dropout follow from these numbers alone, whatever was drawn before."""
@@ -101,7 +101,7 @@ class TrainingState(Generic[Model]):
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor by name."""
         found = {f"model.{name}": p.detach() for name, p in self.model.named_parameters()}
-        found |= {f"average.{name}": value for name, value in self.average.items()}
+        found |= {f"average.{name}": value for name, value in self.ema.items()}
         for number, values in self.optimizer.state_dict()["state"].items():
             found |= {f"optimizer.{number}.{name}": value for name, value in values.items()}
         found["generator"] = self.generator.get_state()
@@ -117,7 +117,7 @@ class TrainingState(Generic[Model]):
         parameters = dict(self.model.named_parameters())
         learned = [p for group in self.optimizer.param_groups for p in group["params"]]
         expected = {f"model.{name}": p.detach() for name, p in parameters.items()}
-        expected |= {f"average.{name}": value for name, value in self.average.items()}
+        expected |= {f"average.{name}": value for name, value in self.ema.items()}
         expected["generator"] = self.generator.get_state()
         for number in {key.split(".")[1] for key in tensors if key.startswith("optimizer.")}:
             if not (number.isdecimal() and int(number) < len(learned)):
@@ -147,7 +147,7 @@ class TrainingState(Generic[Model]):
         with torch.no_grad():
             for name, parameter in parameters.items():
                 parameter.copy_(tensors[f"model.{name}"])
-            for name, value in self.average.items():
+            for name, value in self.ema.items():
                 value.copy_(tensors[f"average.{name}"])
         self.position = position
 
@@ -193,25 +193,23 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, recipe: Optimisation, do
 
 
 @torch.no_grad()
-def average(state: TrainingState[Model], recipe: Optimisation) -> None:
-    """Move the averaged weights toward the current ones, faster at the beginning."""
-    if state.average:
+def update_ema(state: TrainingState[Model], recipe: Optimisation) -> None:
+    """Move the EMA toward the current weights, with a smaller decay at the beginning."""
+    if state.ema:
         updates = state.position.updates
         decay = min(recipe.average, updates / (updates + 10))
         weights = dict(state.model.named_parameters())
-        torch._foreach_lerp_(
-            list(state.average.values()), [weights[n] for n in state.average], 1 - decay
-        )
+        torch._foreach_lerp_(list(state.ema.values()), [weights[n] for n in state.ema], 1 - decay)
 
 
 @contextmanager
-def averaged(state: TrainingState[Model]) -> Iterator[None]:
-    """The averaged weights in the model's place, where the recipe keeps them."""
-    if not state.average:
+def ema_weights(state: TrainingState[Model]) -> Iterator[None]:
+    """The EMA in the place of the model's weights, where the recipe keeps one."""
+    if not state.ema:
         yield
         return
     weights = {name: p.detach().clone() for name, p in state.model.named_parameters()}
-    _set_weights(state, state.average)
+    _set_weights(state, state.ema)
     try:
         yield
     finally:

@@ -76,15 +76,15 @@ def read(
         h, c = all_h.index_select(0, ends), all_c.index_select(0, ends)
     else:
         all_h, h, c = model.lstm.carry(x, layout.segments, h, c)
-    mentions, last = state.follow(window)
+    followed = state.follow(window)
     return Read(
         window=window,
         x=x,
         h=all_h,
         c=all_c,
         d=table[:, : model.config.context_dim],
-        mentions=mentions,
-        after=state.after(window, table, h, c, last),
+        mentions=None if followed is None else followed.tokens,
+        after=state.after(window, table, h, c, followed),
     )
 
 
@@ -133,6 +133,9 @@ def _embed(
     looked_up = nn.functional.embedding(tokens, model.x.weight)
     words, *encoded = torch.split(looked_up, [len(part) for part in parts])
     table = state.memory.flatten(0, 1)
+    if window.guests:
+        guests = state.guests(window, model.initial_state(1).memory[0, 0])
+        table = torch.cat((table, guests))
     W_dx = None if model.x.W_d is None else Deferred(model.x.W_d)
     if model.encoder is not None and model.merging is not None:
         table = state_table(
