@@ -62,6 +62,9 @@ class ReaderOptions:
     """How the text is written: conll2012, conllu, json or text; recognised where not given."""
     precision: Literal["double", "single"] = "double"
     """Single precision is faster; numbers then differ by some 1e-6 with what else is read."""
+    cache: bool = False
+    """Let both models have the neural cache that their checkpoints carry: words of the text so far,
+    said again (dntm evaluate --cache tunes one)."""
     threads: int = 1
     """Threads of the matrix products; 0: as many as PyTorch chooses. More than one is slower where
     the processor is busy with something else."""
@@ -84,7 +87,9 @@ class ReaderOptions:
             resolver = StanzaResolver(self.coref_model)
         elif self.coref_model is not None:
             raise ValueError("--coref-model goes with --entities resolver, which was not asked for")
-        return Reader.from_pretrained(self.model, self.static, resolver, precision=self.precision)
+        return Reader.from_pretrained(
+            self.model, self.static, resolver, precision=self.precision, cache=self.cache
+        )
 
     def prepared(self, reader: "Reader", text: tuple[Document, "Kinds"]) -> "PreparedText":
         """The text with its entities."""

@@ -22,7 +22,8 @@ from torch import Tensor
 
 from dntm.corpus.rows import Loan
 from dntm.corpus.vocabulary import entity_rows
-from dntm.model.fast.read import Read, predict, read
+from dntm.model.cache import History
+from dntm.model.fast.read import Read, predict, read, recall
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.reading_state import ReadingState
 from dntm.model.salience import Mentions
@@ -62,7 +63,7 @@ class Kept:
     ) -> ReadingState:
         """The state of a batch after these loans of one of its documents, before a sentence."""
         memory = state.memory.clone()
-        mentions = state.mentions
+        mentions, history = state.mentions, state.history
         if mentions is not None:
             mentions = Mentions(mentions.ago.copy(), mentions.times.copy())
         for loan in loans:
@@ -78,7 +79,16 @@ class Kept:
             if mentions is not None:
                 mentions.ago[document, row] = sentence - since
                 mentions.times[document, row] = times
-        return replace(state, memory=memory, mentions=mentions)
+            history = _lent(history, loan, document)
+        return replace(state, memory=memory, mentions=mentions, history=history)
+
+
+def _lent(
+    history: tuple[History, ...] | None, loan: Loan, document: int
+) -> tuple[History, ...] | None:
+    if history is None:
+        return None
+    return (*history[:document], history[document].lent(loan), *history[document + 1 :])
 
 
 class Trace(NamedTuple):
@@ -154,6 +164,10 @@ def _predicted(
         picked = logits.gather(0, targets[chunk].unsqueeze(0)).squeeze(0)
         scores[chunk] = picked - total.log()
         entropies[chunk] = total.log() - exp.mul_(logits).sum(0) / total
+        if cached := recall(model, found, layout.predicting[chosen[chunk]]):
+            log_p = cached.distribution((logits - total.log()).t())
+            scores[chunk] = log_p.gather(1, targets[chunk].unsqueeze(1)).squeeze(1)
+            entropies[chunk] = torch.special.entr(log_p.exp()).sum(1)
     return scores.cpu().numpy(), entropies.cpu().numpy()
 
 
@@ -180,9 +194,13 @@ def _together(states: Sequence[ReadingState]) -> ReadingState:
     if (first := states[0].mentions) is not None:
         found = [state.mentions or first for state in states]
         mentions = Mentions(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    current = [state.current for state in states if state.current is not None]
     return ReadingState(
         torch.cat([state.h for state in states]),
         torch.cat([state.c for state in states]),
         torch.cat([state.memory for state in states]),
         mentions,
+        tuple(h for state in states for h in state.history or ()) or None,
+        tuple(p for state in states for p in state.past or ()) or None,
+        torch.cat(current) if current else None,
     )

@@ -8,8 +8,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from dntm.model.cache import History, remember
 from dntm.model.fast.window import Window
 from dntm.model.salience import Mentions, follow
+from dntm.model.transformer import Past
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +24,22 @@ class ReadingState:
     """d_{e,i}, and after it what else the merging function remembers."""
     mentions: Mentions | None = None
     """Of each document's entities, where the model has a term for their salience."""
+    history: tuple[History, ...] | None = None
+    """Of each document, where the model has a cache."""
+    past: tuple[Past, ...] | None = None
+    """Of each document, where the model is a Transformer."""
+    current: Float[Tensor, "batch hidden_dim"] | None = None
+    """v_c of each document, where the model is one after EntityNLM."""
 
     def detach(self) -> "ReadingState":
         """The same values, cut off from their gradients."""
-        return replace(self, h=self.h.detach(), c=self.c.detach(), memory=self.memory.detach())
+        return replace(
+            self,
+            h=self.h.detach(),
+            c=self.c.detach(),
+            memory=self.memory.detach(),
+            current=None if self.current is None else self.current.detach(),
+        )
 
     def select(self, documents: Sequence[int]) -> "ReadingState":
         """The state of these documents only, in this order (one may come several times)."""
@@ -35,11 +49,20 @@ class ReadingState:
             self.c.index_select(0, rows),
             self.memory.index_select(0, rows),
             None if self.mentions is None else self.mentions.at(np.array(documents, np.int64)),
+            None if self.history is None else tuple(self.history[d] for d in documents),
+            None if self.past is None else tuple(self.past[d] for d in documents),
+            None if self.current is None else self.current.index_select(0, rows),
         )
 
     def follow(self, window: Window) -> tuple[Mentions | None, Mentions | None]:
         """The mentions as of each token of a window, and after it."""
         return (None, None) if self.mentions is None else follow(window.layout, self.mentions)
+
+    def remember(
+        self, window: Window, h: Float[Tensor, "places hidden_dim"]
+    ) -> tuple[History, ...] | None:
+        """The history of each document after a window, where the model has a cache."""
+        return None if self.history is None else remember(window.layout, self.history, h)
 
     def after(
         self,
@@ -47,7 +70,9 @@ class ReadingState:
         table: Float[Tensor, "states state_dim"],
         h: Float[Tensor, "active hidden_dim"],
         c: Float[Tensor, "active hidden_dim"],
+        *,
         mentions: Mentions | None,
+        history: tuple[History, ...] | None,
     ) -> "ReadingState":
         """The state after a window: the documents it reads, in its order, end with h and c."""
         order = torch.from_numpy(window.layout.order).to(h.device)
@@ -57,4 +82,7 @@ class ReadingState:
             self.c.index_copy(0, order, c),
             table.index_select(0, rows).view_as(self.memory),
             mentions,
+            history,
+            self.past,
+            self.current,
         )

@@ -21,7 +21,8 @@ class TrainConfig:
     dataset: Path
     """The dataset folder (dntm data build)."""
     output_dir: Path = RUN
-    """The run folder to make; where not given, its dataset, variant and seed name it."""
+    """The run folder to make; where not given, its dataset, variant (of a peer its kind) and seed
+    name it."""
     seed: int = 1
     """Seed of the initial weights, the order of documents and dropout."""
     start_from: Path | None = None
@@ -36,7 +37,8 @@ class TrainConfig:
     def __post_init__(self) -> None:
         settle(self)
         if self.output_dir == RUN:
-            name = f"{self.dataset.resolve().name}-{self.model.variant}-{self.seed}"
+            kind = self.model.variant if self.model.kind == "dntm" else self.model.kind
+            name = f"{self.dataset.resolve().name}-{kind}-{self.seed}"
             object.__setattr__(self, "output_dir", RUN.parent / name)
 
     def for_vocabulary(self, vocabulary: Vocabulary) -> Self:
