@@ -10,6 +10,7 @@ DATA  ?= data
 WORK  := runs/default-model
 TEXTS := wikinews novels academic
 PARTS := ontogum litbank craft wikinews novels
+LAST  := ontogum litbank craft wikinews-last novels-last
 DNTM  := $(BIN)/dntm
 BUILD  = $(DNTM) data build --max-sentences 28 --vocabulary-of $(WORK)/encoder --lower-case
 
@@ -41,7 +42,7 @@ $(WORK)/text/%.train.txt: $(DATA)/text/%.txt.gz
 
 $(WORK)/encoder/all_results.json: $(TEXTS:%=$(WORK)/text/%.train.txt) | install
 	$(DNTM) pretrain --recipe naming --text $^ --output-dir $(WORK)/encoder \
-		--vectors $(DATA)/vectors/glove-6b-100d.txt.gz --training.iterations 8000 \
+		--vectors $(DATA)/vectors/glove-6b-100d.txt.gz --training.iterations 12000 \
 		$$(test ! -e $(WORK)/encoder/config.yaml || echo --resume)
 
 # The genres of OntoGUM that are left out may not be used commercially
@@ -63,12 +64,29 @@ $(WORK)/parts/novels: $(WORK)/encoder/all_results.json
 	$(BUILD) $(WORK)/text/novels.train.txt --documents blank-line --limit 12 \
 		--fractions .9 .05 .05 --output-dir $@
 
+$(WORK)/parts/wikinews-last: $(WORK)/encoder/all_results.json
+	$(BUILD) $(WORK)/text/wikinews.train.txt --documents blank-line --limit 1500 \
+		--fractions .98 .01 .01 --output-dir $@
+
+$(WORK)/parts/novels-last: $(WORK)/encoder/all_results.json
+	$(BUILD) $(WORK)/text/novels.train.txt --documents blank-line --limit 5 \
+		--fractions .8 .1 .1 --output-dir $@
+
 $(WORK)/dataset: | $(PARTS:%=$(WORK)/parts/%)
 	$(DNTM) data join $(PARTS:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
 
-$(WORK)/both/all_results.json: VARIANT := --model.variant both
-$(WORK)/baseline/all_results.json: VARIANT := --model.variant baseline --model.no-naming
+$(WORK)/dataset-last: | $(LAST:%=$(WORK)/parts/%)
+	$(DNTM) data join $(LAST:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
+
+# First with the encoder as pretraining left it, then all weights together, naming above all
+TRAIN = $(DNTM) train --recipe naming $(VARIANT) --seed 1 --output-dir $(WORK)/$* \
+	$$(test ! -e $(WORK)/$*/config.yaml || echo --resume)
+
+$(WORK)/both%: VARIANT := --model.variant both
+$(WORK)/baseline%: VARIANT := --model.variant baseline --model.no-naming
+
+$(WORK)/%-last/all_results.json: $(WORK)/%/all_results.json | $(WORK)/dataset-last
+	$(TRAIN:$*=$*-last)
+
 $(WORK)/%/all_results.json: $(WORK)/encoder/all_results.json | $(WORK)/dataset
-	$(DNTM) train --recipe naming --dataset $(WORK)/dataset --pretrained $(WORK)/encoder \
-		--output-dir $(WORK)/$* $(VARIANT) --seed 1 \
-		$$(test ! -e $(WORK)/$*/config.yaml || echo --resume)
+	$(TRAIN) --dataset $(WORK)/dataset --pretrained $(WORK)/encoder --training.validations 2

@@ -21,6 +21,14 @@ JUST_MADE = 2.0
 """Seconds within which a new temporary file is locked, for certain."""
 
 
+def resolved(path: Path) -> Path:
+    """The path without links; ValueError where they lead in a circle."""
+    try:
+        return path.resolve()
+    except RuntimeError:
+        raise ValueError(f"{path} is a link that leads back to itself") from None
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file under a temporary name and move it into place."""
     with new_file(path) as file:
@@ -33,7 +41,7 @@ def new_file(path: Path) -> Iterator[TextIO]:
 
     A link stays, and what it points to is replaced; a device or a pipe is written to as it is.
     """
-    path = path.resolve()
+    path = resolved(path)
     if path.exists() and not path.is_file():
         with path.open("w", encoding="utf-8", newline="\n") as file:
             yield file
@@ -63,7 +71,7 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """
     if target.exists() and not overwrite:
         raise ValueError(f"{target} exists already: choose another folder or pass --overwrite")
-    target = target.resolve()
+    target = resolved(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(target.parent, target.name)
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))

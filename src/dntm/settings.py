@@ -10,6 +10,7 @@ names of a dataclass pass, and neither tells what was expected.
 
 import dataclasses
 import functools
+import json
 import math
 import types
 import typing
@@ -106,6 +107,25 @@ def read_yaml(path: Path) -> dict[Any, Any]:
     if not isinstance(values, dict):
         raise ValueError(f"{path}: expected settings such as 'seed: 1'")
     return values
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object that a JSON file holds; ValueError where it holds none."""
+    try:
+        found = parse_json(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {cut(str(error), 300)}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} holds {shown(found)}, expected a JSON object")
+    return found
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What a JSON text says; ValueError, too, where it is nested too deep to be read."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
 
 
 def _check_nesting(text: str) -> None:

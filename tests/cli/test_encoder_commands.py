@@ -68,7 +68,7 @@ def test_options_for_a_text_are_errors_without_one(
     with pytest.raises(SystemExit):
         run("evaluate-encoder", pretrained, "--longest", "5")
 
-    assert "are used with --text only" in capsys.readouterr().err
+    assert "--longest has no effect without --text" in capsys.readouterr().err
 
 
 def test_the_bag_learns_with_the_negatives_of_the_run(

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from dntm.evaluation import meaning
 from tests.cli.running import fails, run
 
 TEXT = (
@@ -17,7 +16,8 @@ TEXT = (
 
 @pytest.fixture(autouse=True)
 def few_frequent_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meaning, "FREQUENT", 4)
+    for module in ("guesses", "meaning"):
+        monkeypatch.setattr(f"dntm.evaluation.{module}.FREQUENT", 4)
 
 
 @pytest.fixture

@@ -226,4 +226,4 @@ def test_any_corpus_is_evaluated_with_any_model(
     assert "cloze test on" in capsys.readouterr().out
     assert not list(model.glob("records*"))
     problem = fails(capsys, "evaluate", model, "--entities", "names")
-    assert "give one behind the models" in problem
+    assert "has no effect without a corpus behind the models" in problem

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dntm.corpus.document import AnonymizedDocument, Token
-from dntm.corpus.rows import Lender, Loan, encode, stretches
+from dntm.corpus.rows import Lender, Loan, encode
 from dntm.corpus.vocabulary import UNK, Vocabulary
 
 VOCABULARY = Vocabulary(("met", "left", "."), entities=3)
@@ -64,15 +64,3 @@ def test_what_is_lent_does_not_depend_on_later_sentences(sentences: list[list[To
         part = encode(AnonymizedDocument(name="d", sentences=sentences[:end]), VOCABULARY)
         assert whole.sentences[:end] == part.sentences
         assert whole.loans[:end] == part.loans
-
-
-def test_a_sentence_with_loans_is_a_stretch_of_its_own() -> None:
-    loan = [Loan(0, 1, 2, 1)]
-
-    assert list(stretches([[], [], [], loan, loan, []], 2)) == [
-        (0, 2),
-        (2, 3),
-        (3, 4),
-        (4, 5),
-        (5, 6),
-    ]

@@ -1,8 +1,11 @@
+import json
 from pathlib import Path
 
 import pytest
 
-from dntm.corpus.prepare import by_folder, by_fraction, by_ids
+from dntm.corpus.build import BuildConfig
+from dntm.corpus.dataset import Dataset
+from dntm.corpus.prepare import ReadConfig, by_folder, by_fraction, by_ids, prepare
 from dntm.corpus.source import InputError
 
 
@@ -73,3 +76,43 @@ def test_a_fraction_is_seeded_exact_and_independent_of_order() -> None:
 def test_fractions_must_add_up_to_one() -> None:
     with pytest.raises(ValueError, match=r"expected three that add up to 1"):
         by_fraction(["a"], (0.5, 0.1, 0.1), seed=1)
+
+
+def listed(folder: Path, *, test: str = "") -> Path:
+    """Twenty documents of train and two of dev, as JSON lines and as lists of ids."""
+    folder.mkdir()
+    names = [f"d{i}" for i in range(22)]
+    lines = (json.dumps({"doc_key": name, "sentences": [["a"]], "clusters": []}) for name in names)
+    (folder / "all.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "train.ids").write_text("\n".join(names[:20]))
+    (folder / "dev.ids").write_text("\n".join(names[20:]))
+    (folder / "test.ids").write_text(test)
+    return folder
+
+
+def test_dev_as_test_holds_a_part_of_train_out_for_dev(tmp_path: Path) -> None:
+    folder = listed(tmp_path / "c")
+    reading = ReadConfig(splits=folder, dev_as_test=True)
+
+    prepare(str(folder / "all.jsonl"), tmp_path / "out", reading, BuildConfig())
+
+    dataset = Dataset.open(tmp_path / "out")
+    held = {split: [d.name for d in dataset.documents(split)] for split in dataset.splits}
+    assert held["test"] == ["d20", "d21"]
+    assert len(held["dev"]) == 2
+    assert sorted(held["train"] + held["dev"]) == sorted(f"d{i}" for i in range(20))
+
+
+def test_dev_as_test_is_refused_where_there_is_a_test_split(tmp_path: Path) -> None:
+    folder = listed(tmp_path / "c", test="d22")
+    lines = (folder / "all.jsonl").read_text()
+    lines += '{"doc_key": "d22", "sentences": [["x"]], "clusters": []}\n'
+    (folder / "all.jsonl").write_text(lines)
+
+    with pytest.raises(ValueError, match="20 of train, 2 of dev and 1 of test"):
+        prepare(
+            str(folder / "all.jsonl"),
+            tmp_path / "out",
+            ReadConfig(splits=folder, dev_as_test=True),
+            BuildConfig(),
+        )

@@ -1,4 +1,7 @@
 import gzip
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -141,3 +144,35 @@ def test_text_without_a_known_word_or_sentence_is_an_error(tmp_path: Path) -> No
 def test_a_folder_that_is_no_store_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="holds no text ready for pretraining"):
         TokenStore.open(tmp_path)
+
+
+SMALL_DISK = """
+import subprocess, sys
+from pathlib import Path
+from dntm.corpus.token_store import StoreConfig, build_store
+folder, text = map(Path, sys.argv[1:])
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "none", folder], check=True)
+print("mounted", flush=True)
+try:
+    build_store([text], folder / "store", StoreConfig(min_count=1, held_out=0.0))
+except OSError as error:
+    print(error.strerror, sorted(path.name for path in folder.iterdir()))
+"""
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="no unshare, no disk of our own")
+def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One two three four five six.\n" * 5000)
+    (tmp_path / "disk").mkdir()
+    # Provisional numbers take 140 kB: there is room for them, not for the rows beside them
+    command = [sys.executable, "-c", SMALL_DISK, tmp_path / "disk", tmp_path / "a.txt"]
+
+    done = subprocess.run(
+        ["unshare", "--map-root-user", "--mount", *map(str, command)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if "mounted" not in done.stdout:
+        pytest.skip(f"no disk of our own: {done.stderr[-200:]}")
+
+    assert done.returncode == 0, done.returncode
+    assert done.stdout.splitlines()[1] == "No space left on device []"

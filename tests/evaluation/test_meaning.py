@@ -11,15 +11,11 @@ from torch import Tensor
 
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.evaluation import meaning
+from dntm.evaluation.guesses import ContextWords, Gaps, context_vectors, fit
 from dntm.evaluation.meaning import (
-    ContextWords,
-    Gaps,
     Trials,
     candidate_words,
-    context_vectors,
     definitions,
-    fit,
     hidden_words,
     hide_words,
     pairs,
@@ -85,7 +81,8 @@ def model_that_says(word: str) -> TextModel:
 
 @pytest.fixture(autouse=True)
 def few_frequent_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meaning, "FREQUENT", 2)
+    for module in ("guesses", "meaning"):
+        monkeypatch.setattr(f"dntm.evaluation.{module}.FREQUENT", 2)
 
 
 def cos(a: Tensor, b: Tensor) -> float:
@@ -212,7 +209,7 @@ def test_the_map_of_a_la_carte_is_the_least_squares_of_plain_numpy() -> None:
     model = random_model()
     x = model.word_embeddings()[0].double().numpy()
     nameable = model.nameable()
-    found = fit([TEXT[:2], TEXT[2:]], model).a_la_carte
+    _, found = fit([TEXT[:2], TEXT[2:]], model)
 
     contexts: dict[int, list[np.ndarray]] = {}
     for sentence in TEXT:
@@ -232,7 +229,7 @@ def test_the_map_of_a_la_carte_is_the_least_squares_of_plain_numpy() -> None:
 def test_the_bag_has_sif_weights_and_lacks_the_common_component(*, counted: bool) -> None:
     model = random_model()
     x = model.word_embeddings()[0].double().numpy()
-    found = fit([TEXT[:2], TEXT[2:]], model, counted=counted).bag
+    found, _ = fit([TEXT[:2], TEXT[2:]], model, counted=counted)
 
     words = [r for sentence in TEXT for r in sentence if r >= FIRST]
     count = {r: float(words.count(r)) for r in range(FIRST, len(x))}
@@ -449,7 +446,7 @@ def test_ways_stand_beside_the_model_in_trials() -> None:
     model = random_model()
     texts = ["the ___ barked at it", "a ___ ran and the dog howled ."]
     given = Trial("a", texts, ["dog", "cat", "it", "ran"], [1.0, 2.0, 3.0, 4.0])
-    bag = fit([TEXT], model).bag
+    bag, _ = fit([TEXT], model)
     asked = gap_passage(texts, LEXICON)
     assert asked is not None
 

@@ -35,6 +35,11 @@ def test_a_model_comes_back_as_it_was_saved(tied: bool, salience: bool, tmp_path
         assert torch.equal(found, value), name
 
 
+def without_checksum(folder: Path) -> None:
+    """The weights as they were written before they had one."""
+    save_file(load_file(folder / "model.safetensors"), folder / "model.safetensors")
+
+
 def test_the_same_weights_give_the_same_bytes(saved: Path, tmp_path: Path) -> None:
     model, vocabulary = from_pretrained(saved)
 
@@ -56,6 +61,22 @@ def test_every_flipped_bit_of_the_weights_is_noticed(saved: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
             from_pretrained(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [("vocab.txt", "cat", "cow"), ("config.json", '"merging": "gru"', '"merging": "gru-relu"')],
+)
+def test_a_word_or_setting_changed_beside_the_weights_is_noticed(
+    saved: Path, name: str, old: str, new: str
+) -> None:
+    text = (saved / name).read_text()
+    (saved / name).write_text(text.replace(old, new))
+
+    with pytest.raises(ValueError, match=r"config\.json or vocab\.txt was changed"):
+        from_pretrained(saved)
+    without_checksum(saved)
+    from_pretrained(saved)
 
 
 def test_the_files_tell_their_type_and_version(saved: Path) -> None:
@@ -106,6 +127,7 @@ def test_a_setting_that_came_later_may_be_missing(saved: Path) -> None:
     settings = json.loads((saved / "config.json").read_text(encoding="utf-8"))
     del settings["salience"]
     (saved / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+    without_checksum(saved)
 
     assert not from_pretrained(saved)[0].config.salience
 
@@ -151,7 +173,7 @@ def test_truncated_weights_are_named(saved: Path) -> None:
     ("text", "message"),
     [
         ("{", "is not JSON"),
-        ("[]", "model_type"),
+        ("[]", "expected a JSON object"),
         ('{"model_type": "bert"}', "model_type"),
         ('{"model_type": "dntm", "format_version": 3}', "format_version 3, expected 1 or 2"),
         ('{"model_type": "dntm", "format_version": 1, "depth": 3}', "unknown settings .*depth"),

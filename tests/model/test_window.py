@@ -247,5 +247,5 @@ def test_windows_leave_out_documents_that_have_ended() -> None:
 
     first, second = windows([two, one, none], 2)
 
-    assert first == ([two, one[:2], none], [False, True, False], [0, 1, 2], [0, 1, 2])
-    assert second == ([one[2:]], [False], [1], [1])
+    assert first == ([two, one[:2], none], [False, True, False], [0, 1, 2], [0, 1, 2], ())
+    assert second == ([one[2:]], [False], [1], [1], ())

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dntm.model.config import Variant
+from dntm.model.dynamic_embedding import DynamicEmbedding
 from dntm.model.naming import Naming
 from dntm.reader.meaning import Meanings, content_words, highest, how_sure
 from dntm.reader.reader import Reader
@@ -55,6 +56,11 @@ def d_of(state: EntityReading) -> Tensor:
     return torch.tensor(state.representation, dtype=torch.float64)
 
 
+def embedding(table: DynamicEmbedding, entity: int, d: Tensor) -> Tensor:
+    """x_e or y_e, written out."""
+    return table.weight[VOCABULARY.entity_row(entity)] + (0 if table.W_d is None else table.W_d @ d)
+
+
 def test_vectors_follow_an_entity_through_all_sentences(reader: Reader) -> None:
     reading = reader.read(DOCUMENT)
 
@@ -90,8 +96,8 @@ def test_nearest_words_are_those_nearer_than_to_an_entity_of_which_nothing_was_r
     index, state = reader.read(DOCUMENT).trail(1)[1]
 
     for table, vector, found in (
-        (model.x.weight, model.input_embedding(1, d_of(state)), state.input_words),
-        (model.output.y.weight, model.output_embedding(1, d_of(state)), state.output_words),
+        (model.x.weight, embedding(model.x, 1, d_of(state)), state.input_words),
+        (model.output.y.weight, embedding(model.output.y, 1, d_of(state)), state.output_words),
     ):
         nearness = near(table, vector)
         expected = sorted(nearness, key=lambda word: -nearness[word])[:8]
@@ -114,7 +120,7 @@ def test_a_word_near_to_every_entity_does_not_win(reader: Reader) -> None:
 
     vectors = model.x.weight[[VOCABULARY.row(word) for word in COMPARED]]
     for entity, meaning in enumerate(found, start=1):
-        x = model.input_embedding(entity, d[0])
+        x = embedding(model.x, entity, d[0])
         assert COMPARED[int(torch.cosine_similarity(vectors, x, dim=1).argmax())] == "river"
         assert meaning.input_words[0].word != "river"
 
@@ -125,7 +131,7 @@ def test_a_word_is_taken_for_what_the_model_names(reader: Reader) -> None:
     named = Reader(replace(reader.models, dynamic=model))
     _, state = named.read(DOCUMENT).trail(2)[1]
 
-    x = model.input_embedding(2, d_of(state))
+    x = embedding(model.x, 2, d_of(state))
     expected = softmax({
         word: 6.5 * float(torch.cosine_similarity(x, model.x.weight[VOCABULARY.row(word)], dim=0))
             + math.log(VOCABULARY.words.index(word) + 20) / 2
@@ -183,9 +189,9 @@ def test_gained_and_lost_words_are_those_that_became_likelier_or_less_likely(
     (_, before), (_, after) = reader.read(DOCUMENT).trail(1)[:2]
 
     nears = [
-        near(model.output.y.weight, model.output_embedding(1, d_of(state)))
+        near(model.output.y.weight, embedding(model.output.y, 1, d_of(state)))
         if variant == "output"
-        else near(model.x.weight, model.input_embedding(1, d_of(state)))
+        else near(model.x.weight, embedding(model.x, 1, d_of(state)))
         for state in (before, after)
     ]
     then, now = (softmax({word: 10 * n for word, n in values.items()}) for values in nears)

@@ -128,7 +128,7 @@ def test_a_newcomer_begins_at_zero_and_one_that_returns_with_what_it_had(reader:
     assert names["Lou"].row == names["Bo"].row == 4
     assert zap.position is not None
     assert lou.position is not None
-    kept = zap.position.memories.dynamic._memories[2].d[: len(first.representation)]
+    kept = zap.position.dynamic.kept[0].memories[2].d[: len(first.representation)]
     assert kept.tolist() == pytest.approx(first.representation, abs=1e-9)
     assert names["ox"].change == pytest.approx(
         torch.dist(kept, torch.tensor(names["ox"].representation, dtype=kept.dtype)).item(),

@@ -15,7 +15,7 @@ import torch
 import dntm
 from dntm.evaluation.cloze import ClozeText
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.sentence_completion import SentenceCompletion
+from dntm.model.sentence_completion import GapNaming, SentenceCompletion
 from dntm.model.text_model import TextModel
 from dntm.training.processes import device_of
 
@@ -24,6 +24,10 @@ VOCABULARY = dntm.Vocabulary(WORDS, entities=3)
 DOCUMENT = dntm.AnonymizedDocument(
     name="d", sentences=[[1, "sat", "on", 2], ["the", 1, "sat"], ["a", "mat"], [2, "sat", 1, 2]]
 )
+CROWDED = dntm.AnonymizedDocument(
+    name="c", sentences=[[1, "sat"], [2, "sat", 3], [4, "sat", 1], [5, "sat"], [2, "sat", 4, 5]]
+)
+"""More entities than the model has rows: they are lent."""
 ENCODED = [[VOCABULARY.encode(sentence) for sentence in DOCUMENT.sentences]]
 SIZES = ("embedding_dim", "hidden_dim", "encoder_dim", "context_dim")
 MODELS: list[dict[str, Any]] = [
@@ -31,6 +35,7 @@ MODELS: list[dict[str, Any]] = [
     *({"merging": m} for m in ("gru-relu", "gru", "max", "latest", "mean", "attention")),
     {"variant": "input"},
     {"variant": "output", "salience": True},
+    {"naming": True},
     {"tied": True, "dropout_embedding": 0.1, "dropout_hidden": 0.1, "dropout_context": 0.1},
 ]
 
@@ -44,14 +49,22 @@ def build(settings: dict[str, Any]) -> DynamicTextModel:
 
 @pytest.fixture
 def _values_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The two operations whose result on the meta device depends on numbers that are not there."""
+    """The operations whose result on the meta device depends on numbers that are not there."""
 
     def bincount(values: torch.Tensor, minlength: int = 0) -> torch.Tensor:
         assert values.is_meta
         return values.new_zeros(minlength)
 
     monkeypatch.setattr(torch, "bincount", bincount)
-    monkeypatch.setattr(torch, "nonzero", lambda found: found.new_zeros(1, 1, dtype=torch.int64))
+
+    def cpu(values: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(values.shape, dtype=values.dtype, device="cpu")
+
+    monkeypatch.setattr(
+        torch, "nonzero", lambda found: found.new_zeros(len(found), 1, dtype=torch.int64)
+    )
+    monkeypatch.setattr(torch, "unique", lambda found: found[:1])
+    monkeypatch.setattr(torch.Tensor, "cpu", cpu)
 
 
 @pytest.fixture
@@ -60,16 +73,18 @@ def _default_is_elsewhere() -> Iterator[None]:
         yield
 
 
+@pytest.mark.parametrize("sample", [0, 10])
 @pytest.mark.parametrize("settings", MODELS, ids=str)
 @pytest.mark.usefixtures("_values_do_not_matter")
-def test_a_model_elsewhere_is_trained_elsewhere(settings: dict[str, Any]) -> None:
+def test_a_model_elsewhere_is_trained_elsewhere(settings: dict[str, Any], sample: int) -> None:
     model = build(settings).to("meta").train()
 
     state = model.initial_state(1)
     for start in (0, 2):
-        window = model.plan([ENCODED[0][start : start + 2]], [start == 0])
-        nats, _, state = model.loss(window, state.detach())
-        nats.backward()  # type: ignore[no-untyped-call]
+        window = model.plan([ENCODED[0][start : start + 2]], [start == 0], every_context=True)
+        answers = np.full(len(window.merges.state), VOCABULARY.row("cat"))
+        nats, named, state = model.losses(window, state.detach(), sample=sample, answers=answers)
+        (nats + named).backward()  # type: ignore[no-untyped-call]
 
     assert nats.is_meta
     assert all(p.grad is not None and p.grad.is_meta for p in model.parameters())
@@ -84,17 +99,41 @@ def test_an_encoder_elsewhere_is_pretrained_elsewhere() -> None:
     assert all(p.grad is not None and p.grad.is_meta for p in model.parameters())
 
 
+def test_an_encoder_elsewhere_learns_to_name_elsewhere() -> None:
+    model = GapNaming(9, 8, 8, context_dim=4).to("meta")
+    sentences = [np.array([3, 4, 5]), np.array([4, 3])]
+
+    named, candidates = np.array([True, False, False, True, True]), np.array([3, 4, 6])
+    model(sentences, named, candidates, np.zeros(3, dtype=np.float32)).backward()
+
+    assert all(p.grad is not None and p.grad.is_meta for p in model.parameters())
+
+
+@pytest.mark.parametrize("settings", MODELS, ids=str)
+@pytest.mark.usefixtures("_values_do_not_matter")
+def test_a_model_elsewhere_scores_fills_and_lends_elsewhere(settings: dict[str, Any]) -> None:
+    model = TextModel(build(settings).to("meta"), VOCABULARY)
+
+    assert model.score(DOCUMENT).shape == (17,)
+    assert model.score(CROWDED).shape == (19,)
+    assert len(next(model.fill_all([ClozeText.of(DOCUMENT)])).gap)
+    if model.model.config.variant != "baseline":
+        assert next(model.mention_embeddings(ENCODED)).x.is_meta
+
+
 @pytest.mark.parametrize("settings", MODELS, ids=str)
 def test_whatever_the_default_device_a_model_scores_and_fills_where_it_is(
     settings: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:
     model = TextModel(build(settings), VOCABULARY)
-    score, filled = model.score(DOCUMENT), list(model.fill_all([ClozeText.of(DOCUMENT)]))
+    score, crowded = model.score(DOCUMENT), model.score(CROWDED)
+    filled = list(model.fill_all([ClozeText.of(DOCUMENT)]))
     request.getfixturevalue("_default_is_elsewhere")
 
     again = list(model.fill_all([ClozeText.of(DOCUMENT)]))
 
     assert model.score(DOCUMENT).tolist() == score.tolist()
+    assert model.score(CROWDED).tolist() == crowded.tolist()
     assert again[0].gap.tolist() == filled[0].gap.tolist()
 
 

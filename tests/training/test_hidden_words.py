@@ -2,15 +2,19 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 
 from dntm.corpus.document import AnonymizedDocument, Token
+from dntm.corpus.rows import encode
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.naming import nameable
+from dntm.model.text_model import TextModel
 from dntm.training import hidden_words
 from dntm.training.hidden_words import Hiding, TrainingDocument, answers_of
 from dntm.training.language_modelling import WindowLoss, train_batch
@@ -84,6 +88,31 @@ def test_nothing_hidden_reads_as_the_vocabulary_encodes() -> None:
     hidden = Hiding.of(Recipe(), WORDS)(document(sentences), np.random.default_rng(1))
 
     assert hidden.sentences == [WORDS.encode(sentence) for sentence in sentences]
+
+
+def test_a_document_with_more_entities_than_rows_is_lent_rows_in_training() -> None:
+    few = Vocabulary(WORDS.words, entities=2)
+    crowd: list[list[Token]] = [[1, "dog", 2], [3, "cat"], [1, "mews", 3], ["dog", 2]]
+    names = [["china"], ["he"], ["it"], ["china"], ["it"], ["he"]]
+    made = AnonymizedDocument(name="d", sentences=crowd, surfaces=names)
+    rows = encode(made, few)
+
+    hiding = Hiding.of(Recipe(), few)
+    read = hiding(TrainingDocument.of(made, few, nameable(few)), np.random.default_rng(1))
+
+    assert read.sentences == rows.sentences
+    assert read.loans == rows.loans
+    assert UNK not in [token for sentence in read.sentences for token in sentence]
+    assert read.answers[2][1] == few.row("china")
+
+    trained = DynamicTextModel(replace(model().config, entities=2, vocabulary=len(few)))
+    scored = TextModel(trained, few).score(made)
+    recipe = Recipe(output_sample=0)
+    state, step = TrainingState.start(trained, recipe, seed=1), WindowLoss(trained, recipe)
+    tokens, nats = train_batch(state, [read], recipe, step, alone())
+
+    assert tokens == len(scored)
+    assert nats == pytest.approx(-scored.sum(), rel=1e-5)
 
 
 def model() -> DynamicTextModel:

@@ -154,3 +154,63 @@ def test_a_killed_process_ends_the_run_and_resume_carries_on(
     assert "another process of this run has ended" in told
     assert goes_beyond(run, before), said
     assert RunFolder(run).latest() is not None
+
+
+ALONE = """
+import os, signal, socket, sys, time
+import torch.distributed as dist
+from dntm.training import processes
+
+def run(rank, how):
+    processes._BEAT, processes._GRACE = 0.05, 0.5
+    if rank and how == "joining":
+        dist.init_process_group = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with processes.processes("cpu") as group:
+        if rank:
+            os.kill(os.getpid(), signal.SIGSTOP if how == "silent" else signal.SIGKILL)
+        # Anything but the connection: torch alone does not hear of it in here
+        time.sleep(1000)
+
+def start(rank, count, port, how):
+    names = {"RANK": rank, "WORLD_SIZE": count, "MASTER_PORT": port, "MASTER_ADDR": "127.0.0.1"}
+    if child := os.fork():
+        return child
+    os.environ.update({name: str(value) for name, value in names.items()})
+    try:
+        run(rank, how)
+    except SystemExit as exit_:
+        os._exit(exit_.code)
+    except ConnectionError as error:
+        print(error, file=sys.stderr, flush=True)
+        os._exit(1)
+    os._exit(0)
+
+for how in ("joining", "working", "silent", "missing"):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    children = [start(rank, 2, port, how) for rank in range(1 if how == "missing" else 2)]
+    began, code = time.monotonic(), None
+    while code is None and time.monotonic() - began < 60:
+        time.sleep(0.05)
+        if how == "missing" and time.monotonic() - began > 1:
+            os.kill(children[0], signal.SIGTERM)
+        ended, status = os.waitpid(children[0], os.WNOHANG)
+        code = os.waitstatus_to_exitcode(status) if ended else None
+    print(how, code, flush=True)
+    for child in children[code is not None:]:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+"""
+
+
+def test_a_process_ends_within_the_minute_when_another_dies_without_torchruns_agent() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE], capture_output=True, text=True, check=False,
+        env=environment(),
+    )  # fmt: skip
+
+    ends = dict(line.split() for line in done.stdout.splitlines())
+    assert ends == {"joining": "1", "working": "1", "silent": "1", "missing": "-15"}, done.stderr
+    assert done.stderr.count("another process of this run has ended") == 3

@@ -15,12 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 import dntm
 from dntm.corpus.build import BuildConfig
 from dntm.corpus.prepare import ReadConfig, prepare
+from dntm.corpus.vectors import WordVectors
 from dntm.model.config import Variant
+from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.training import language_modelling
 from dntm.training.initial import initial_model
 from dntm.training.language_modelling import train_run
@@ -253,10 +257,27 @@ def test_a_run_that_diverges_says_so_and_saves_nothing_of_it(
     assert "Infinity" not in text
 
 
-def test_the_counts_of_parameters_tell_what_was_trained(few: Path, tmp_path: Path) -> None:
-    counts = dntm.train(config(few, tmp_path / "run"))["parameters"]
+@pytest.mark.parametrize("freeze", [True, False])
+def test_the_counts_of_parameters_tell_what_was_trained(
+    few: Path, tmp_path: Path, *, freeze: bool
+) -> None:
+    settings = config(few, tmp_path / "run")
+    vocabulary = dntm.Dataset.open(few).vocabulary
+    model = initial_model(settings.for_vocabulary(vocabulary), vocabulary)
+    assert model.encoder is not None
+    encoder = {name: p.detach() for name, p in model.encoder.named_parameters()}
+    share = torch.full((len(vocabulary),), 1 / len(vocabulary))
+    PretrainedEncoder(vocabulary, torch.zeros(len(vocabulary), 12), encoder, share).save(
+        tmp_path / "encoder"
+    )
+    training = replace(settings.training, epochs=1, freeze_encoder=freeze)
 
-    assert counts["finetuned"] == counts["total"]
+    counts = dntm.train(replace(settings, pretrained=tmp_path / "encoder", training=training))[
+        "parameters"
+    ]
+
+    fixed = sum(p.numel() for p in encoder.values()) if freeze else 0
+    assert counts["finetuned"] == counts["total"] - fixed
 
 
 def test_a_damaged_checkpoint_is_named(few: Path, tmp_path: Path) -> None:
@@ -303,3 +324,28 @@ def test_an_untied_model_that_starts_from_a_tied_one_has_its_output_embeddings(
     trained = dntm.load(tmp_path / "tied").model
     assert model.output.y.weight is not model.x.weight
     assert model.output.y.weight.equal(trained.x.weight)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_embeddings_begin_with_word_vectors(dataset: Path, tmp_path: Path, tied: bool) -> None:
+    vocabulary = dntm.Dataset.open(dataset).vocabulary
+    words, rng = vocabulary.words[:4], np.random.default_rng(1)
+    path = tmp_path / "vectors.txt"
+    path.write_text("".join(f"{w} {' '.join(map(str, rng.standard_normal(5)))}\n" for w in words))
+    settings = config(dataset, tmp_path / "run")
+    settings = replace(settings, vectors=path, model=replace(settings.model, tied=tied))
+
+    model = initial_model(settings.for_vocabulary(vocabulary), vocabulary)
+
+    rows, given = WordVectors.read(path).of(vocabulary)
+    unit = torch.nn.functional.normalize(torch.from_numpy(given), dim=1)
+    for table in (model.x.weight, model.output.y.weight):
+        x = torch.nn.functional.normalize(table[torch.from_numpy(rows)], dim=1)
+        torch.testing.assert_close(x @ x.T, unit @ unit.T)
+    lengths = model.output.y.weight.norm(dim=1)
+    torch.testing.assert_close(lengths, torch.ones_like(lengths))
+
+
+def test_word_vectors_go_to_pretraining_where_there_is_one(dataset: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"vectors v.txt and pretrained runs/p both say"):
+        replace(config(dataset, tmp_path), vectors=Path("v.txt"), pretrained=Path("runs/p"))

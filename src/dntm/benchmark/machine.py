@@ -25,6 +25,7 @@ from typing import Any, Self
 
 import dntm
 from dntm.files import write_text
+from dntm.settings import read_json
 
 NOTE_SECONDS = 5.0
 
@@ -74,7 +75,7 @@ class Sitting:
         earlier: list[dict[str, Any]] = []
         if path.exists():
             try:
-                earlier = json.loads(path.read_text(encoding="utf-8"))["sittings"]
+                earlier = list(read_json(path)["sittings"])
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(f"{path} is damaged: {error!r}") from None
         return cls(path, earlier, threads)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dntm.benchmark.machine import machine_name
+from dntm.cli.runs import refuse_unused
 from dntm.corpus.dataset import Split
 from dntm.files import write_text
 from dntm.model.config import ModelConfig
@@ -115,6 +116,8 @@ class Train(_Timed):
 
     def run(self) -> None:
         """Print the table."""
+        if self.dataset is not None:
+            _refuse_sizes(self.model)
         self._set_threads()
         from dntm.benchmark.train import benchmark_training
 
@@ -197,6 +200,7 @@ class Cloze(_Timed):
 
     def run(self) -> None:
         """Print the table."""
+        _refuse_sizes(self.model)
         self._set_threads()
         from dntm.benchmark.cloze import benchmark_cloze
 
@@ -247,6 +251,10 @@ class Serve:
                 f"{found.mixed} mixed texts, {len(found.errors)} errors, the first: "
                 + (found.errors[0] if found.errors else "none")
             )
+
+
+def _refuse_sizes(model: ModelConfig) -> None:
+    refuse_unused(model, "vocabulary entities", "with --dataset, which has its own", "model.")
 
 
 def _print_machine(threads: int, clock: str) -> None:

@@ -5,17 +5,17 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import print_groups
-from dntm.corpus.build import BuildConfig
+from dntm.cli.runs import print_groups, printable, refuse_unused
+from dntm.corpus.build import BuildConfig, LeftOut
 from dntm.corpus.catalog import CORPORA
-from dntm.corpus.dataset import Dataset, Split, SplitStatistics, content_hash
+from dntm.corpus.dataset import Dataset, Split, SplitStatistics
 from dntm.corpus.document import AnonymizedDocument, Document
 from dntm.corpus.join import join_datasets
 from dntm.corpus.prepare import ReadConfig, prepare, prepare_storyworld
@@ -23,6 +23,7 @@ from dntm.corpus.storyworld.story import StoryworldConfig
 from dntm.evaluation.groups import as_plain, score_groups
 from dntm.evaluation.records import ideal_records
 from dntm.experiments.paper import PAPER_TABLE_1, TABLE_1_ROWS
+from dntm.files import resolved
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,7 @@ class Stats:
         dataset = Dataset.open(self.dataset)
         print_table_1(dataset)
         print_ideal(dataset)
-        if dataset.information["content_hash"] != content_hash(self.dataset):
-            raise ValueError(f"{self.dataset} was changed since it was built: its hash differs")
+        dataset.check_content()
 
 
 def print_table_1(dataset: Dataset) -> None:
@@ -60,12 +60,12 @@ def print_table_1(dataset: Dataset) -> None:
     _print_row(
         "unknown words", [f"{c.unknown_tokens / max(c.tokens, 1):.1%}" for c in counts.values()]
     )
-    left_out = dataset.information["left_out"]
+    left_out = LeftOut(**dataset.information["left_out"])
     print(
         f"vocabulary: {len(dataset.vocabulary):,} rows; left out: "
-        f"{left_out['too_many_entities']} with more than {dataset.vocabulary.entities} entities, "
-        f"{left_out['in_no_split']} in no split, {left_out['malformed']} malformed, "
-        f"{left_out['not_of_the_corpus']} not of the corpus"
+        f"{left_out.too_many_entities} with more than {dataset.vocabulary.entities} entities, "
+        f"{left_out.in_no_split} in no split, {left_out.malformed} malformed, "
+        f"{left_out.not_of_the_corpus} not of the corpus"
     )
 
 
@@ -106,13 +106,16 @@ class Build:
 
     def run(self) -> None:
         """Build, then print what came out."""
-        name = Path(self.source).resolve().name.split(".")[0] or "dataset"
+        name = resolved(Path(self.source)).name.split(".")[0] or "dataset"
         target = self.output_dir or Path("datasets") / name
         if corpus := CORPORA.get(self.source):
             print(f"{corpus.name}: {corpus.summary}\nlicence: {corpus.licence}", file=sys.stderr)
+        if self.build.vocabulary_of is not None:
+            refuse_unused(self.build, "vocabulary_size", "with --vocabulary-of")
         if self.source == "storyworld":
             self._tell_stories(target)
         else:
+            refuse_unused(self, "stories story_sentences story_entities", "without storyworld")
             self._prepare(target)
         dataset = Dataset.open(target)
         print_table_1(dataset)
@@ -144,11 +147,11 @@ class Build:
                 print(f"{len(skipped)} malformed documents left out", file=sys.stderr)
 
     def _tell_stories(self, target: Path) -> None:
-        if replace(self.build, vocabulary_of=None) != BuildConfig() or self.from_:
-            raise ValueError(
-                "storyworld is made as it is: only --stories, --story-*, --seed and "
-                "--vocabulary-of apply"
-            )
+        why = "on storyworld, which is made as it is"
+        refuse_unused(self, "from_", why)
+        for options, taken in ((self.build, "vocabulary_of"), (self.reading, "seed")):
+            names = [option.name for option in fields(options) if option.name != taken]
+            refuse_unused(options, " ".join(names), why)
         train, dev, test = self.stories
         config = StoryworldConfig(
             train=train,
@@ -195,6 +198,8 @@ class Join:
 
     def run(self) -> None:
         """Join, then print what came out."""
+        if self.vocabulary_of is not None:
+            refuse_unused(self, "vocabulary_size", "with --vocabulary-of")
         join_datasets(
             self.datasets,
             self.output_dir,
@@ -261,7 +266,7 @@ class Show:
             raise ValueError(f"{self.dataset} is damaged: {self.split}.jsonl has fewer documents")
         terminal = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         colour = self.colour == "always" or (self.colour == "auto" and terminal)
-        print(f"{document.name} ({document.entities} entities)")
+        print(f"{printable(document.name)} ({document.entities} entities)")
         for line in lines(document, original=self.original, colour=colour):
             print(line)
 
@@ -274,9 +279,9 @@ def lines(document: AnonymizedDocument, *, original: bool, colour: bool) -> list
         tokens = []
         for token in sentence:
             if isinstance(token, str):
-                tokens.append(token)
+                tokens.append(printable(token))
                 continue
-            words = " ".join(next(surfaces, ()))
+            words = printable(" ".join(next(surfaces, ())))
             text = f"[{token}: {words}]" if original else f"[{token}]"
             code = _COLOURS[(token - 1) % len(_COLOURS)]
             tokens.append(f"\x1b[1;{code}m{text}\x1b[0m" if colour else text)

@@ -10,7 +10,7 @@ import numpy as np
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import Threads
+from dntm.cli.runs import Threads, refuse_unused
 from dntm.corpus.source import files_below
 from dntm.corpus.text import WORD, Documents
 from dntm.corpus.token_store import read_sentences
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dntm.evaluation.completion import Recovery, Sentence
 
 GAP = "[]"
-LONGEST = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +40,7 @@ class EvaluateEncoder(Threads):
     documents: Documents = "blank-line"
     """Lines of these files: each one a paragraph (blank-line), or wrapped, with empty lines between
     paragraphs (file)."""
-    longest: int = LONGEST
+    longest: int = 32
     """Leave out sentences of more words than this."""
     sentences: int = 5000
     """How many sentences at most, spread evenly over the text."""
@@ -54,8 +53,8 @@ class EvaluateEncoder(Threads):
         """Print the table."""
         if self.sentences < 1:
             raise ValueError(f"sentences is {self.sentences}, expected at least 1")
-        if not self.text and (self.documents, self.longest) != ("blank-line", LONGEST):
-            raise ValueError("--documents and --longest are used with --text only")
+        if not self.text:
+            refuse_unused(self, "documents longest", "without --text")
         self.set_threads()
         import torch
 
@@ -135,6 +134,7 @@ class Neighbours(Threads):
 
         folder = SHIPPED if str(self.run_folder) == "default" else best_of(self.run_folder)
         if is_language_model(folder):
+            refuse_unused(self, "by", "with a language model, which names what it takes a word for")
             self._taken_for(folder)
             return
         pretrained = PretrainedEncoder.load(folder)

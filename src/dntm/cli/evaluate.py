@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -24,6 +24,7 @@ from dntm.cli.runs import (
     own_dataset_of,
     print_cloze,
     print_groups,
+    refuse_unused,
     result_file,
     scorer_of,
 )
@@ -38,7 +39,7 @@ from dntm.evaluation.cloze import ClozeRecords, ClozeText, summarize_cloze
 from dntm.evaluation.groups import GROUPS, as_plain, score_groups
 from dntm.evaluation.records import Records, ideal_records
 from dntm.evaluation.uncertainty import as_csv, document_rows, group_sums, sum_columns
-from dntm.files import write_text
+from dntm.files import resolved, write_text
 
 if TYPE_CHECKING:
     from dntm.model.cache import T
@@ -61,10 +62,6 @@ class CorpusOptions:
     """Plain text: one document a file, or one between empty lines."""
     from_: Annotated[str | None, tyro.conf.arg(name="from")] = None
     """A local clone, folder or mirror of a corpus known by name."""
-
-    def given(self) -> bool:
-        """Whether any of it was told."""
-        return self != CorpusOptions()
 
     def build(self, corpus: str, model: Path, target: Path, *, lend: bool) -> Dataset:
         """The dataset of a corpus for a model, all of it in the test split.
@@ -129,13 +126,15 @@ class Evaluating(Computing):
             corpus = models.pop()
         if corpus is not None and self.dataset is not None:
             raise ValueError(f"{corpus} is no model, and --dataset tells what to read: give one")
-        if corpus is not None and (Path(corpus) / "dataset.json").is_file():
-            return [_folder(model) for model in models], corpus
-        if corpus is None and self.corpus.given():
-            raise ValueError(
-                "--entities, --entities-from, --max-sentences, --format, --documents and --from "
-                "tell how a corpus is read: give one behind the models"
-            )
+        if not self.records:
+            refuse_unused(self, "output_dir", "with --no-records")
+        told = " ".join(field.name for field in fields(CorpusOptions))
+        if corpus is None:
+            refuse_unused(self.corpus, told, "without a corpus behind the models")
+        elif (Path(corpus) / "dataset.json").is_file():
+            refuse_unused(self.corpus, told, f"on {corpus}, which is a dataset")
+        else:
+            refuse_unused(self, "split", f"on {corpus}, which is no dataset: all of it is read")
         return [_folder(model) for model in models], corpus
 
     @contextmanager
@@ -148,7 +147,7 @@ class Evaluating(Computing):
             yield dataset, documents_of(dataset, self.split)
             return
         with TemporaryDirectory() as folder:
-            target = Path(folder) / (Path(corpus).resolve().name.split(".")[0] or "corpus")
+            target = Path(folder) / (resolved(Path(corpus)).name.split(".")[0] or "corpus")
             dataset = self.corpus.build(corpus, model, target, lend=lend)
             yield dataset, documents_of(dataset, "test")
 
@@ -253,7 +252,7 @@ class Evaluate(Evaluating):
 
         folder, own = best_of(run), own_dataset_of(run, dataset)
 
-        def tune_on_dev() -> T:
+        def tune_on_dev() -> "T":
             if "dev" not in own.splits:
                 raise ValueError(
                     f"{folder} has no {kind.FILE}, and {own.folder} no dev split to tune it on: "

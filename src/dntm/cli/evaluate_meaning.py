@@ -10,7 +10,7 @@ import numpy as np
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import Threads
+from dntm.cli.runs import Threads, refuse_unused
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.text import Documents
 from dntm.corpus.vocabulary import UNK
@@ -27,15 +27,8 @@ from dntm.evaluation.passages import (
 from dntm.files import write_text
 
 if TYPE_CHECKING:
-    from dntm.evaluation.meaning import (
-        Definitions,
-        Gaps,
-        HiddenWords,
-        Pairs,
-        RankSummary,
-        Trials,
-        Way,
-    )
+    from dntm.evaluation.guesses import Gaps, Way
+    from dntm.evaluation.meaning import Definitions, HiddenWords, Pairs, RankSummary, Trials
     from dntm.model.text_model import TextModel
 
 TITLES = {"x": "x of the model", "y": "y of the model"}
@@ -89,6 +82,7 @@ class EvaluateMeaning(Threads):
         for name in ("candidates", "per_part", "limit", "fit_words"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise ValueError(f"{name} is {value}, expected at least 1")
+        self._refuse_unused()
         rated = [] if self.trials is None else read_trials(self.trials)
         defined = [] if self.definitions is None else read_definitions(self.definitions)
         compared = [] if self.pairs is None else read_pairs(self.pairs)
@@ -120,6 +114,18 @@ class EvaluateMeaning(Threads):
             write_text(self.json, json.dumps(numbers, indent=2, allow_nan=False) + "\n")
             print(f"numbers: {self.json}")
 
+    def _refuse_unused(self) -> None:
+        if not self.text:
+            refuse_unused(self, "candidates per_part limit", "without --text")
+        if not self.fit:
+            refuse_unused(self, "fit_words", "without --fit")
+        if not (self.text or self.fit):
+            refuse_unused(self, "documents", "without --text or --fit")
+        if not (self.text or self.trials or self.definitions):
+            refuse_unused(self, "fit encoder", "on --pairs: these compare embeddings of words")
+        if not (self.text or self.trials or self.fit):
+            refuse_unused(self, "seed", "without --text, --trials or --fit: nothing is drawn")
+
     def _hidden(self, model: "TextModel") -> tuple[Any, list[Passage]]:
         from dntm.evaluation.meaning import candidate_words, hide_words
 
@@ -140,18 +146,16 @@ class EvaluateMeaning(Threads):
     def _ways(
         self, model: "TextModel", passages: Sequence[Passage], texts: Sequence[Sequence[str]]
     ) -> "dict[str, Way]":
-        from dntm.evaluation.meaning import fit
+        from dntm.evaluation.guesses import fit
 
         lexicon = Lexicon(model.vocabulary)
         if self.fit:
-            fitted = fit(self._training_text(lexicon), model)
+            bag, a_la_carte = fit(self._training_text(lexicon), model)
+            ways: dict[str, Way] = {"bag of context": bag, "a la carte": a_la_carte}
         else:
             given = [gap_passage(text, lexicon) for text in texts]
             asked = [passage.sentences for passage in (*passages, *given) if passage is not None]
-            fitted = fit(asked, model, counted=False)
-        ways: dict[str, Way] = {"bag of context": fitted.bag}
-        if self.fit:
-            ways["a la carte"] = fitted.a_la_carte
+            ways = {"bag of context": fit(asked, model, counted=False)[0]}
         if self.encoder:
             ways["encoder"] = _encoder(self.encoder, model)
         return ways
@@ -178,7 +182,7 @@ def _encoder(run: Path, model: "TextModel") -> "Gaps":
     """The encoder's guess, its words by the rows of the model; words that it lacks have none."""
     import torch
 
-    from dntm.evaluation.meaning import Gaps
+    from dntm.evaluation.guesses import Gaps
     from dntm.model.checkpoint import best_of
     from dntm.model.pretrained_encoder import PretrainedEncoder
     from dntm.model.sentence_completion import SentenceCompletion

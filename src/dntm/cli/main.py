@@ -53,6 +53,22 @@ COMMANDS = {
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command; errors in what the user gave are one sentence and exit code 1."""
+    if arguments is not None or os.environ.get("WORLD_SIZE", "1") == "1":
+        _run(arguments)
+        return
+    # One of several processes: threads of their connections that still run while Python takes
+    # itself apart abort the process now and then, after everything is done
+    code: object = 0
+    try:
+        _run(None)
+    except SystemExit as end:
+        code = end.code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def _run(arguments: list[str] | None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

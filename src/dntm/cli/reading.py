@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.showing import json_line, lines, page, printable, table_lines, tsv_line
+from dntm.cli.runs import printable, refuse_unused
+from dntm.cli.showing import json_line, lines, page, table_lines, tsv_line
 from dntm.corpus.document import Document
 from dntm.corpus.reading import (
     ANNOTATED,
@@ -60,8 +61,9 @@ class ReaderOptions:
     """The weights of the coreference model for --entities resolver."""
     input_format: Format | None = None
     """How the text is written: conll2012, conllu, json or text; recognised where not given."""
-    precision: Literal["double", "single"] = "double"
-    """Single precision is faster; numbers then differ by some 1e-6 with what else is read."""
+    precision: Literal["double", "single"] | None = None
+    """Single precision is faster; numbers then differ by some 1e-6 with what else is read. Where
+    not given: double, but single where dntm read shows some digits of them."""
     cache: bool = False
     """Let both models have the neural cache that their checkpoints carry: words of the text so far,
     said again (dntm evaluate --cache tunes one)."""
@@ -69,8 +71,8 @@ class ReaderOptions:
     """Threads of the matrix products; 0: as many as PyTorch chooses. More than one is slower where
     the processor is busy with something else."""
 
-    def reader(self) -> "Reader":
-        """Load the models."""
+    def reader(self, precision: Literal["double", "single"] = "double") -> "Reader":
+        """Load the models; in this precision where the user has not said."""
         if not 0 <= self.threads <= MOST_THREADS:
             raise ValueError(f"threads is {self.threads}, expected 0 to {MOST_THREADS}")
         import torch
@@ -80,6 +82,8 @@ class ReaderOptions:
 
         if self.threads:
             torch.set_num_threads(self.threads)
+        if not {"auto", "names", "unknown"} & {*self.entities}:
+            refuse_unused(self, "entities_from", "without names or unknown words as entities")
         resolver = None
         if "resolver" in self.entities:
             if self.coref_model is None:
@@ -88,7 +92,11 @@ class ReaderOptions:
         elif self.coref_model is not None:
             raise ValueError("--coref-model goes with --entities resolver, which was not asked for")
         return Reader.from_pretrained(
-            self.model, self.static, resolver, precision=self.precision, cache=self.cache
+            self.model,
+            self.static,
+            resolver,
+            precision=self.precision or precision,
+            cache=self.cache,
         )
 
     def prepared(self, reader: "Reader", text: tuple[Document, "Kinds"]) -> "PreparedText":
@@ -190,8 +198,10 @@ class Read:
 
     def run(self) -> None:
         """Read and print."""
+        if self.format != "text":
+            refuse_unused(self, "colour", f"with --format {self.format}")
         text = self.options.text(self.source, self.document)
-        reader = self.options.reader()
+        reader = self.options.reader("double" if self.format in ("json", "tsv") else "single")
         reading = reader.read(self.options.prepared(reader, text), unit=self.unit)
         if self.output is None:
             for line in self._lines(reading, colour=self._in_colour()):
@@ -341,6 +351,9 @@ class Continue:
         """Read the first document of the file and print what comes next."""
         if self.samples < 1:
             raise ValueError(f"samples is {self.samples}, expected at least 1")
+        if self.temperature == 0:
+            why = "with --temperature 0, which always takes the likeliest word"
+            refuse_unused(self, "top_p samples seed", why)
         text = self.options.text(self.source)
         reader = self.options.reader()
         position = reader.position(self.options.prepared(reader, text))
@@ -380,6 +393,11 @@ class Fill:
         """Print the likeliest, a line each."""
         if self.top < 1:
             raise ValueError(f"top is {self.top}, expected at least 1")
+        if self.choose == "entities":
+            refuse_unused(self, "candidates", "with --choose entities")
+        if self.history is None:
+            told = "entities entities_from coref_model input_format"
+            refuse_unused(self.options, told, "without --history")
         text = None if self.history is None else self.options.text(self.history)
         reader = self.options.reader()
         found = reader.fill(

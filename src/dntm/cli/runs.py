@@ -4,8 +4,9 @@ Settings come from a recipe, then a YAML file, then options; with `--resume` fro
 """
 
 import argparse
+import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -14,6 +15,7 @@ from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.cloze import ClozeSummary
 from dntm.evaluation.groups import TITLES
+from dntm.files import resolved
 from dntm.model.config import ModelConfig
 from dntm.settings import merged, read_yaml, typed
 
@@ -49,6 +51,27 @@ class Computing(Threads):
 
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where to compute; auto: on a CUDA device where there is one, else on the CPU."""
+
+
+def refuse_unused(options: "DataclassInstance", names: str, why: str, prefix: str = "") -> None:
+    """ValueError where one of these options has another value than its default, and no effect.
+
+    `names` have blanks between them; `why` goes on after "--name has no effect".
+    """
+    for field in dataclasses.fields(options):
+        made = field.default_factory
+        default = field.default if made is dataclasses.MISSING else made()
+        if field.name in names.split() and getattr(options, field.name) != default:
+            name = field.name.strip("_").replace("_", "-")
+            raise ValueError(f"--{prefix}{'no-' * (default is True)}{name} has no effect {why}")
+
+
+def refuse_given(arguments: Iterable[str], names: str, why: str) -> None:
+    """The same where defaults come from a recipe: ValueError if one of these words was given."""
+    given = {word.partition("=")[0].replace("_", "-") for word in arguments}
+    for name in names.split():
+        if name in given:
+            raise ValueError(f"{name} has no effect {why}")
 
 
 def defaults(
@@ -106,11 +129,10 @@ def own_dataset_of(run: Path, other: Dataset) -> Dataset:
 
 def dataset_of(run: Path, given: Path | None) -> Dataset:
     """The dataset that was given, or else the one the run was trained on."""
-    if given is not None:
-        return Dataset.open(given)
-    if (own := _own_dataset(run)) is None:
+    own = given if given is not None else _own_dataset(run)
+    if own is None:
         raise ValueError(f"{run} is no run folder that names its dataset: pass --dataset")
-    return Dataset.open(own)
+    return Dataset.open(own).check_content()
 
 
 def result_file(run: Path, dataset: Dataset, name: str) -> Path:
@@ -118,8 +140,8 @@ def result_file(run: Path, dataset: Dataset, name: str) -> Path:
 
     A report takes RUN/records-test.csv for the run's own dataset.
     """
-    own, here = _own_dataset(run), dataset.folder.resolve()
-    foreign = own is not None and own.resolve() != here
+    own, here = _own_dataset(run), resolved(dataset.folder)
+    foreign = own is not None and resolved(own) != here
     return run / (f"{name}-{here.name}.csv" if foreign else f"{name}.csv")
 
 
@@ -127,7 +149,10 @@ def _own_dataset(run: Path) -> Path | None:
     path = run / "config.yaml"
     if not path.is_file():
         return None
-    return typed(Path, read_yaml(path).get("dataset"), f"{path}: dataset")  # type: ignore[no-any-return]
+    settings = read_yaml(path)
+    if "text" in settings:
+        raise ValueError(f"{run} is a pretraining run, expected a language model (dntm train)")
+    return typed(Path, settings.get("dataset"), f"{path}: dataset")  # type: ignore[no-any-return]
 
 
 def documents_of(dataset: Dataset, split: str) -> list[AnonymizedDocument]:
@@ -168,6 +193,11 @@ def scorer_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "TextMod
     if model.vocabulary != dataset.vocabulary:
         raise ValueError(f"{run} was trained with another vocabulary than {dataset.folder}")
     return model
+
+
+def printable(text: str) -> str:
+    """The text without characters that would steer the terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 CLOZE_TITLES = ("mean quantile", "accuracy", "reciprocal rank", "MQ after the gap", "gaps")

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
+from dntm.cli.runs import printable
 from dntm.reader.reading import (
     COLUMNS,
     EntityReading,
@@ -65,11 +66,6 @@ def _shaded(token: TokenReading, bits: float) -> str:
         codes.append(f"1;{_colour(token.entity)}")
     word = printable(token.word)
     return f"\x1b[{';'.join(codes)}m{word}\x1b[0m" if codes else word
-
-
-def printable(text: str) -> str:
-    """The text without characters that would steer the terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _painted(text: str, entity: int, *, colour: bool) -> str:

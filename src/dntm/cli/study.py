@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from tqdm import tqdm
 
+from dntm.cli.runs import refuse_unused
 from dntm.experiments.study import (
     PRESETS,
     Cell,
@@ -86,6 +87,8 @@ class Reproduce:
             raise ValueError(
                 f"jobs is {self.jobs} and threads {self.threads}, expected at least 1 and 0"
             )
+        if self.list_:
+            refuse_unused(self, "jobs threads estimate", "with --list, which runs nothing")
         config = self._settings()
         name = Path(config.corpus).name
         folder = StudyFolder(self.output_dir or Path("studies") / f"{name}-{config.preset}")

@@ -16,7 +16,7 @@ import tyro
 from tqdm import tqdm
 
 from dntm.benchmark.machine import Sitting
-from dntm.cli.runs import Computing, defaults, in_full, print_groups, shows
+from dntm.cli.runs import Computing, defaults, in_full, print_groups, refuse_given, shows
 from dntm.experiments.recipes import PRETRAINING, RECIPES
 from dntm.training.config import TrainConfig
 from dntm.training.pretraining_config import PretrainConfig
@@ -79,7 +79,18 @@ class Train(_Run, TrainConfig):
             return cls(dataset=missing, model=model, training=recipe)
 
         default = defaults(arguments, prog, list(RECIPES), "modern", from_recipe)
-        return tyro.cli(cls, prog=prog, args=in_full(arguments), default=default)
+        found = tyro.cli(cls, prog=prog, args=in_full(arguments), default=default)
+        dataset = "--model.vocabulary --model.entities"
+        refuse_given(arguments, dataset, "in training: the dataset has its own")
+        if found.model.variant == "baseline":
+            merging = "--model.merging --model.dropout-context"
+            refuse_given(arguments, merging, "with --model.variant baseline")
+        if not found.model.naming:
+            refuse_given(arguments, "--training.naming-weight", "without --model.naming")
+        if found.pretrained is None:
+            frozen = "--training.freeze-encoder --training.no-freeze-encoder"
+            refuse_given(arguments, frozen, "without --pretrained")
+        return found
 
     def run(self) -> None:
         """Train with a progress bar, then print Table 2's groups."""
@@ -122,7 +133,12 @@ class Pretrain(_Run, PretrainConfig):
             return cls(text=missing, output_dir=missing, model=model, training=recipe, store=store)
 
         default = defaults(arguments, prog, list(PRETRAINING), "small", from_recipe)
-        return tyro.cli(cls, prog=prog, args=arguments, default=default)
+        found = tyro.cli(cls, prog=prog, args=arguments, default=default)
+        objective, other = found.training.objective, "--training.negatives"
+        if objective == "negatives":
+            other = "--training.candidates --training.subsample --model.context-dim"
+        refuse_given(arguments, other, f"with --training.objective {objective}")
+        return found
 
     def run(self) -> None:
         """Pretrain with a progress bar and print how well hidden words are recovered."""

@@ -241,26 +241,26 @@ _NEVER_NAMES = frozenset({"I"})
 _SMALL_IN_HEADLINES = frozenset("a an and as at but by for from in of on or the to with s".split())
 
 Covered = Mapping[int, Sequence[tuple[int, int]]]
-"""The stretches of each sentence that some mentions cover, left to right and apart."""
+"""The runs of each sentence that some mentions cover, left to right and apart."""
 
 
 def covered(mentions: Iterable[Mention]) -> Covered:
     """The words that these mentions cover, in time that does not depend on how they nest."""
     found: dict[int, list[tuple[int, int]]] = {}
     for sentence, start, end in sorted(mentions):
-        stretches = found.setdefault(sentence, [])
-        if stretches and start <= stretches[-1][1]:
-            stretches[-1] = stretches[-1][0], max(end, stretches[-1][1])
+        runs = found.setdefault(sentence, [])
+        if runs and start <= runs[-1][1]:
+            runs[-1] = runs[-1][0], max(end, runs[-1][1])
         else:
-            stretches.append((start, end))
+            runs.append((start, end))
     return found
 
 
 def overlaps(mention: Mention, taken: Covered) -> bool:
     """Whether one of a mention's words is covered."""
-    stretches = taken.get(mention.sentence, ())
-    place = bisect_right(stretches, (mention.end - 1, 1 << 60))
-    return place > 0 and stretches[place - 1][1] > mention.start
+    runs = taken.get(mention.sentence, ())
+    place = bisect_right(runs, (mention.end - 1, 1 << 60))
+    return place > 0 and runs[place - 1][1] > mention.start
 
 
 def find_names(document: Document) -> list[list[Mention]]:

@@ -21,6 +21,7 @@ from typing import Any, Literal, Self
 from dntm.corpus.document import AnonymizedDocument, are_sentences
 from dntm.corpus.source import InputError, numbered_lines
 from dntm.corpus.vocabulary import TextSettings, Vocabulary
+from dntm.settings import cut, parse_json, read_json
 
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
@@ -42,9 +43,11 @@ def to_json(document: AnonymizedDocument) -> str:
 
 def from_json(line: str) -> AnonymizedDocument:
     """Read such a line; ValueError where it is not one."""
-    fields = json.loads(line)
+    fields = parse_json(line)
     if not isinstance(fields, dict) or not are_sentences(fields.get("sentences"), (str, int)):
         raise ValueError("expected a document with sentences of words and entity numbers")
+    if not fields["sentences"]:
+        raise ValueError("expected at least one sentence")
     if not are_sentences(fields.get("surfaces", []), (str,)):
         raise ValueError("expected surfaces: the words of each entity token")
     return AnonymizedDocument(
@@ -83,20 +86,22 @@ class Dataset:
         path = folder / "dataset.json"
         if not path.is_file():
             raise ValueError(f"{folder} is no dataset: it has no dataset.json (dntm data build)")
+        information = read_json(path)
         try:
-            information = json.loads(path.read_text(encoding="utf-8"))
             version, entities = information["format_version"], information["entities"]
             rows = information["vocabulary"]
-            if not isinstance(entities, int) or not all(
-                isinstance(information["counts"][split]["documents"], int) for split in SPLITS
-            ):
-                raise TypeError("expected whole numbers of entities and documents")
+            counted = [SplitStatistics(**information["counts"][s]).as_plain() for s in SPLITS]
+            numbers = [entities, *(number for counts in counted for number in counts.values())]
+            if not all(type(number) is int and number >= 0 for number in numbers):
+                raise TypeError("expected whole numbers of entities, documents and tokens")
+            if not isinstance(information.setdefault("settings", {}), dict):
+                raise TypeError("expected settings by name")
+            settings = TextSettings.from_plain(information["settings"])
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is damaged: {error!r}") from None
+            raise ValueError(f"{path} is damaged: {cut(repr(error), 300)}") from None
         if version != FORMAT_VERSION:
-            raise ValueError(f"{path}: format version {version}, expected {FORMAT_VERSION}")
+            raise ValueError(f"{path}: format version {version!r:.40}, expected {FORMAT_VERSION}")
         vocabulary = Vocabulary.load(folder / "vocab.txt", entities=entities)
-        settings = TextSettings.from_plain(information.get("settings"))
         vocabulary = replace(vocabulary, settings=settings)
         if len(vocabulary) != rows:
             raise ValueError(f"{folder / 'vocab.txt'}: {len(vocabulary)} rows, expected {rows}")
@@ -110,7 +115,13 @@ class Dataset:
     @property
     def lends(self) -> bool:
         """Whether documents may have more entities than the vocabulary has rows for them."""
-        return bool(self.information.get("settings", {}).get("rows") == "lend")
+        return bool(self.information["settings"].get("rows") == "lend")
+
+    def check_content(self) -> Self:
+        """The dataset itself; ValueError where its files are not those that were built."""
+        if self.information.get("content_hash") != content_hash(self.folder):
+            raise ValueError(f"{self.folder} was changed since it was built: its hash differs")
+        return self
 
     def documents(self, split: str) -> Iterator[AnonymizedDocument]:
         """The documents of a split, one at a time."""

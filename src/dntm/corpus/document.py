@@ -84,6 +84,7 @@ def check(document: Document) -> None:
     """Raise ValueError where a document is empty or a mention lies outside its sentence."""
     if not any(word.strip() for sentence in document.sentences for word in sentence):
         raise ValueError(f"document {document.name!r} is empty: expected at least one word")
+    _check_words([document.name or "-"], "the document's name")
     for number, words in enumerate(document.sentences):
         _check_words(words, f"document {document.name!r}, sentence {number}")
     lengths = [len(sentence) for sentence in document.sentences]

@@ -11,6 +11,7 @@ from dntm.corpus.dataset import SPLITS, Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.prepare import by_folder
 from dntm.corpus.vocabulary import TextSettings, Vocabulary, load_vocabulary
+from dntm.files import resolved
 
 
 def join_datasets(
@@ -29,7 +30,7 @@ def join_datasets(
     if len({folder.resolve().name for folder in folders}) < max(2, len(folders)):
         given = ", ".join(map(str, folders))
         raise ValueError(f"datasets {given}: expected at least two, of different names")
-    if target.resolve() in {folder.resolve() for folder in folders}:
+    if resolved(target) in {folder.resolve() for folder in folders}:
         raise ValueError(f"{target} is one of the datasets to join: choose another folder")
     datasets = [Dataset.open(folder) for folder in folders]
     entities = max(dataset.vocabulary.entities for dataset in datasets)

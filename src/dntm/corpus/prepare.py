@@ -31,6 +31,7 @@ from dntm.corpus.source import LONGEST_LINE, Block, InputError, numbered_lines
 from dntm.corpus.storyworld.story import StoryworldConfig, stories
 from dntm.corpus.text import VERSION, Documents
 from dntm.corpus.vocabulary import SPECIALS, Vocabulary, load_vocabulary
+from dntm.files import resolved
 from dntm.settings import settle
 
 
@@ -57,6 +58,9 @@ class ReadConfig:
     train.ids, dev.ids, test.ids."""
     fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
     """Shares of train, dev and test for --split-by fraction."""
+    dev_as_test: bool = False
+    """For a corpus without test documents of its own: those of dev are test, and of train a seeded
+    share (the second of --fractions) is dev."""
     seed: int = 1
     """Seed of the fraction's shuffle, and of storyworld."""
     coref_model: Path | None = None
@@ -102,6 +106,10 @@ def prepare(
     _check_target(target, located.documents)
     files, format_ = files_and_format(located.documents, reading.format or corpus.format)
     files = files_of(corpus, files, located.documents)
+    if format_ in ANNOTATED and reading.documents != "file":
+        raise ValueError(
+            f"--documents {reading.documents} has no effect on {format_}, which marks documents"
+        )
     config = _resolved(config, corpus, format_)
     left_out = LeftOut()
     read = read_documents(
@@ -119,7 +127,7 @@ def prepare(
     return build(
         Source(
             documents=progress(documents),
-            assign=_splitting(reading, located.splits),
+            assign=_with_test(reading, _splitting(reading, located.splits)),
             origin=Origin(
                 corpus=source,
                 given=given,
@@ -138,7 +146,7 @@ def prepare(
 
 
 def _check_target(target: Path, source: Path) -> None:
-    here, there = target.resolve(), source.resolve()
+    here, there = resolved(target), resolved(source)
     if here == there or here in there.parents:
         raise ValueError(f"{target} is, or holds, the source {source}: choose another folder")
 
@@ -150,6 +158,8 @@ def _resolved(config: BuildConfig, corpus: Corpus, format_: Format) -> BuildConf
         raise ValueError(f"--named-entities needs the column of CoNLL-2012, found {format_}")
     if not annotated and config.entities == ("chains",):
         raise ValueError("plain text has no chains: pass --entities names, unknown or resolver")
+    if format_ in ANNOTATED and config.text_rules is not None:
+        raise ValueError(f"--text-rules has no effect on {format_}, where words are told")
     entities = ("chains",) if annotated else ("names", "unknown")
     settings = {"entities": entities, "max_sentences": 0, **corpus.settings}
     config = config.resolved(**settings)
@@ -189,16 +199,52 @@ def _splitting(
     if by == "ids" or (by == "auto" and ids):
         if ids is None:
             raise ValueError("split by ids asked for: pass --splits with the file or folder of ids")
+        _refuse_shares(reading, "by a file of ids")
         listed = by_ids(ids)
         return lambda _keys: listed
+
+    if reading.splits is not None:
+        raise ValueError(f"--splits has no effect with --split-by {by}")
 
     def of(keys: list[tuple[str, str]]) -> Assign:
         splits = {by_folder(*key) for key in keys}
         if by == "folder" or (by == "auto" and None not in splits and "train" in splits):
+            _refuse_shares(reading, "by the names of folders and files")
             return by_folder
         return by_fraction((name for name, _ in keys), reading.fractions, reading.seed)
 
     return of
+
+
+def _refuse_shares(reading: ReadConfig, how: str) -> None:
+    for name in ("fractions", "seed"):
+        if not reading.dev_as_test and getattr(reading, name) != getattr(ReadConfig(), name):
+            raise ValueError(
+                f"--{name} has no effect: documents are split {how} (--split-by fraction)"
+            )
+
+
+def _with_test(
+    reading: ReadConfig, assign: Callable[[list[tuple[str, str]]], Assign]
+) -> Callable[[list[tuple[str, str]]], Assign]:
+    """Where asked for, dev becomes test and a share of train dev."""
+
+    def of(keys: list[tuple[str, str]]) -> Assign:
+        rule = assign(keys)
+        splits = {name: rule(name, source) for name, source in keys}
+        held = Counter(splits.values())
+        if held["test"] or not held["dev"] or not held["train"]:
+            raise ValueError(
+                f"--dev-as-test needs documents of train and dev and none of test, found "
+                f"{held['train']} of train, {held['dev']} of dev and {held['test']} of test"
+            )
+        train = sorted(name for name, split in splits.items() if split == "train")
+        random.Random(reading.seed).shuffle(train)
+        moved = {name: "test" for name, split in splits.items() if split == "dev"}
+        moved |= dict.fromkeys(train[: max(1, round(reading.fractions[1] * len(train)))], "dev")
+        return lambda name, source: moved.get(name) or rule(name, source)
+
+    return of if reading.dev_as_test else assign
 
 
 def _resolver(config: BuildConfig, model: Path | None) -> Resolver | None:

@@ -2,14 +2,14 @@
 
 Entity k has row k as long as there are rows. When all are taken, a newcomer is lent the row of the
 entity that was not mentioned for the longest time; one that comes back after its row was lent is
-lent one in the same way. A loan takes place where the mention stands that needs it. Whoever reads
-sets the row's memory at a loan: to zero for a newcomer, to what it had when it lost its row for one
-that returns (`model.lending`).
+lent one in the same way. A loan takes place where the mention stands that needs it. A newcomer
+begins with the initial memory, one that returns with what it had when it lost its row
+(`model.lending`).
 
 In a sentence with more different entities than rows those beyond are read as unknown words.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -79,8 +79,8 @@ class Lender:
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedDocument:
-    """A document as rows of the vocabulary."""
+class DocumentRows:
+    """A document as rows of the vocabulary, and what changes hands."""
 
     sentences: Sequence[Sequence[int]]
     """<bos> and <eos> around each."""
@@ -88,21 +88,7 @@ class EncodedDocument:
     """Of each sentence."""
 
 
-def stretches(loans: Sequence[Sequence[Loan]], longest: int) -> Iterator[tuple[int, int]]:
-    """Runs of at most so many sentences; a sentence with loans is one of its own."""
-    start = 0
-    for s, lent in enumerate(loans):
-        if lent and start < s:
-            yield start, s
-            start = s
-        if lent or s + 1 - start == longest:
-            yield start, s + 1
-            start = s + 1
-    if start < len(loans):
-        yield start, len(loans)
-
-
-def encode(document: AnonymizedDocument, vocabulary: Vocabulary) -> EncodedDocument:
+def encode(document: AnonymizedDocument, vocabulary: Vocabulary) -> DocumentRows:
     """The rows of a document, and what changes hands."""
     lender = Lender(vocabulary.entities)
     sentences: list[list[int]] = []
@@ -117,4 +103,4 @@ def encode(document: AnonymizedDocument, vocabulary: Vocabulary) -> EncodedDocum
                 sentences[-1].append(UNK if row is None else vocabulary.entity_row(row))
         sentences[-1].append(EOS)
         loans.append(lent)
-    return EncodedDocument(sentences, loans)
+    return DocumentRows(sentences, loans)

@@ -34,7 +34,7 @@ from dntm.corpus.source import InputError
 from dntm.corpus.text import Documents
 from dntm.corpus.vocabulary import SPECIALS, UNK, TextSettings, Vocabulary, straightened
 from dntm.files import new_folder, write_text
-from dntm.settings import settle
+from dntm.settings import read_json, settle
 
 FORMAT_VERSION = 1
 
@@ -91,18 +91,37 @@ class TokenStore:
         """Open a store; ValueError where the folder is none."""
         path = folder / "text.json"
         try:
-            information = json.loads(path.read_text(encoding="utf-8"))
+            information = read_json(path)
             if information["format_version"] != FORMAT_VERSION:
-                raise ValueError(f"version {information['format_version']}")
+                raise ValueError(f"version {information['format_version']!r:.40}")
             arrays = {
                 name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
                 for name in ("counts", "tokens", "starts")
             }
             files = np.array(information["files"], dtype=np.int64).reshape(-1, 3)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"{folder} holds no text ready for pretraining: {error}") from None
         vocabulary = Vocabulary.load(folder / "vocab.txt", entities=0)
-        return cls(vocabulary, **arrays, train=files[:, :2], held_out=files[:, 1:])
+        store = cls(vocabulary, **arrays, train=files[:, :2], held_out=files[:, 1:])
+        if not store._fits_together(files):
+            raise ValueError(f"{folder} is damaged: its numbers do not fit together")
+        return store
+
+    def _fits_together(self, files: NDArray[np.int64]) -> bool:
+        arrays = (self.counts, self.tokens, self.starts)
+        if any(a.ndim != 1 or a.dtype.kind not in "iu" or not a.size for a in arrays):
+            return False
+        starts, ends = self.starts, np.concatenate(([0], files.ravel(), [len(self.starts) - 1]))
+        return bool(
+            len(self.counts) == len(self.vocabulary)
+            and self.counts.min() >= 0
+            and self.tokens.min() >= 0
+            and self.tokens.max() < len(self.vocabulary)
+            and starts[0] == 0
+            and starts[-1] == len(self.tokens)
+            and (np.diff(starts) > 0).all()
+            and (np.diff(ends) >= 0).all()
+        )
 
     def sentence(self, number: int) -> NDArray[np.unsignedinteger[Any]]:
         """The rows of a sentence."""
@@ -291,13 +310,14 @@ def _write_rows(
     for word, number in table.numbers.items():
         rows[number] = vocabulary.row(word)
     counts = np.zeros(len(vocabulary), dtype=np.int64)
-    target = np.lib.format.open_memmap(
-        folder / "tokens.npy", mode="w+", dtype=kind, shape=(tokens,)
-    )
     source = np.memmap(staged, dtype=np.int32, mode="r")
-    for start in range(0, tokens, _PIECE):
-        piece = rows[source[start : start + _PIECE]]
-        target[start : start + len(piece)] = piece
-        counts += np.bincount(piece, minlength=len(counts))
-    target.flush()
+    # Written, not mapped: a full disk is an error of a write, but ends the process at a map
+    with (folder / "tokens.npy").open("wb") as target:
+        descr = np.lib.format.dtype_to_descr(np.dtype(kind))
+        header = {"descr": descr, "fortran_order": False, "shape": (tokens,)}
+        np.lib.format.write_array_header_1_0(target, header)
+        for start in range(0, tokens, _PIECE):
+            piece = rows[source[start : start + _PIECE]]
+            target.write(piece.data)
+            counts += np.bincount(piece, minlength=len(counts))
     return counts

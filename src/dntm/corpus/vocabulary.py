@@ -50,6 +50,8 @@ def entity_of_row(row: Numbers) -> Numbers:
 _ENTITY = re.compile(r"\[\d+\]")
 _SETTINGS = "text_settings.json"
 _COUNTS = "counts.txt"
+VOCABULARY_FILES = ("vocab.txt", _SETTINGS, _COUNTS)
+"""What `Vocabulary.save` writes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +102,7 @@ class Vocabulary:
         rows = {word: first + i for i, word in enumerate(self.words)}
         if len(rows) != len(self.words):
             twice = next(word for word, count in Counter(self.words).items() if count > 1)
-            raise ValueError(f"the vocabulary holds {twice!r} twice, expected each word once")
+            raise ValueError(f"the vocabulary holds {twice!r:.80} twice, expected each word once")
         object.__setattr__(self, "_rows", rows)
         letters = "".join(self.words)
         object.__setattr__(self, "_straightens", not any(map(letters.__contains__, "‘’“”")))
@@ -192,13 +194,15 @@ class Vocabulary:
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"{path} cannot be read: {error}") from None
         first = entity_rows(entities).stop
+        if len(labels) <= first:
+            raise ValueError(f"{path}: {len(labels)} rows, expected words after the first {first}")
+        if "" in labels:
+            raise ValueError(f"{path}, line {labels.index('') + 1}: found no word, expected one")
         for line, (found, expected) in enumerate(
             zip(labels, cls((), entities).labels(), strict=False), start=1
         ):
             if found != expected:
-                raise ValueError(f"{path}, line {line}: found {found!r}, expected {expected!r}")
-        if len(labels) <= first:
-            raise ValueError(f"{path}: {len(labels)} rows, expected words after the first {first}")
+                raise ValueError(f"{path}, line {line}: found {found!r:.80}, expected {expected!r}")
         try:
             counts = _counts_beside(path, len(labels))
             return cls(tuple(labels[first:]), entities, _settings_beside(path), counts)
@@ -226,7 +230,7 @@ def _counts_beside(vocabulary: Path, rows: int) -> tuple[int, ...] | None:
     if not path.is_file():
         return None
     counts = path.read_bytes().split()
-    if len(counts) != rows or not all(count.isdigit() and len(count) < 16 for count in counts):
+    if len(counts) != rows or not b"".join(counts).isdigit() or max(map(len, counts)) > 15:
         raise ValueError(f"{path} is damaged: expected {rows} whole numbers, one a row")
     return tuple(map(int, counts))
 

@@ -24,10 +24,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dntm.corpus.rows import Loan
 from dntm.corpus.vocabulary import row_of_entity
 from dntm.files import write_text
-from dntm.model.fast.layout import Layout
+from dntm.model.fast.window import Window
+from dntm.settings import read_json
 
 SIZE = 10_000
 """How many tokens of a document are remembered."""
@@ -60,7 +60,7 @@ class Tuned:
         if not path.is_file():
             return None
         try:
-            return cls(**json.loads(path.read_text(encoding="utf-8")))
+            return cls(**read_json(path))
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path} does not hold what was tuned: {error}") from None
 
@@ -105,36 +105,62 @@ class History(NamedTuple):
         later = np.cumsum([len(rows) for _, rows in parts[::-1]])[::-1] - [len(r) for _, r in parts]
         return History(tuple(part for part, n in zip(parts, later, strict=True) if n < SIZE))
 
-    def lent(self, loan: Loan) -> "History":
-        """The same once a row has changed hands."""
-        row = row_of_entity(loan.row)
-
-        def owned(rows: Int[np.ndarray, " _"]) -> Int[np.ndarray, " _"]:
-            former = np.where(rows == row, -loan.former, rows)
-            return np.where(rows == -loan.entity, row, former)
-
-        return History(tuple((h, owned(rows)) for h, rows in self.parts))
-
 
 def remember(
-    layout: Layout, before: Sequence[History], h: Float[Tensor, "places hidden_dim"]
+    window: Window, before: Sequence[History], h: Float[Tensor, "places hidden_dim"]
 ) -> tuple[History, ...]:
     """The history of each document after a window."""
-    keys = h.detach().index_select(0, torch.from_numpy(layout.read[layout.predicting]).to(h.device))
-    ends = np.cumsum(layout.predicted)[:-1]
-    rows = np.split(layout.targets, ends)
-    parts = torch.split(keys, layout.predicted.tolist())
-    return tuple(
-        history.and_then(part, said) if len(said) else history
-        for history, part, said in zip(before, parts, rows, strict=True)
-    )
+    found = []
+    for number, history in enumerate(before):
+        own, rows = _said(window, number)
+        if not len(own):
+            found.append(history)
+            continue
+        parts = history.parts
+        if any(change.document == number for change in window.changes):
+            *_, (_, labels) = _labels(window, number, history, own, rows)
+            ends = np.cumsum([len(said) for _, said in parts], dtype=np.int64)
+            *earlier, rows = np.split(labels, ends)
+            parts = tuple((key, said) for (key, _), said in zip(parts, earlier, strict=True))
+        keys = h.detach()[torch.from_numpy(window.layout.read[own]).to(h.device)]
+        found.append(History(parts).and_then(keys, rows))
+    return tuple(found)
+
+
+def _said(window: Window, document: int) -> tuple[Int[np.ndarray, " own"], Int[np.ndarray, " own"]]:
+    """Positions before the tokens that a document predicts in a window, and these tokens' rows."""
+    layout = window.layout
+    inside = np.flatnonzero(layout.document[layout.sentence[layout.predicting]] == document)
+    return layout.predicting[inside], layout.targets[inside]
+
+
+def _labels(
+    window: Window,
+    document: int,
+    history: History,
+    own: Int[np.ndarray, " own"],
+    rows: Int[np.ndarray, " own"],
+) -> Iterator[tuple[int, Int[np.ndarray, " said"]]]:
+    """Whose is what was said: the rows from a position on, once more each time that one is lent.
+
+    What the former owner said has no row from then on, what the new one said before has again.
+    """
+    labels = np.concatenate([*(part for _, part in history.parts), rows])
+    yield 0, labels
+    for change in window.changes:
+        if change.document == document:
+            row = row_of_entity(change.row + 1)
+            past = np.arange(len(labels)) < len(labels) - len(own) + np.sum(own < change.token)
+            lost = np.where(past & (labels == row), -change.former, labels)
+            labels = np.where(labels == -change.entity, row, lost)
+            yield change.token, labels
 
 
 class Recall(NamedTuple):
     """The cache at some positions of a window."""
 
-    documents: tuple[tuple[Float[Tensor, "_ said"], Int[Tensor, " said"]], ...]
-    """Of each document that has some: the share of every token said, and these tokens' rows."""
+    parts: tuple[tuple[Float[Tensor, "_ said"], Int[Tensor, " said"]], ...]
+    """The share of every token said, and these tokens' rows; negative ones have no share."""
     said: Tensor
     """Whether anything was said before each position."""
     weight: float
@@ -143,13 +169,13 @@ class Recall(NamedTuple):
     def at(
         cls,
         cache: Cache,
-        layout: Layout,
+        window: Window,
         before: Sequence[History],
         h: Float[Tensor, "places hidden_dim"],
         positions: Int[np.ndarray, " positions"],
     ) -> "Recall":
         """Look up what came after moments like these; positions are rising, in reading order."""
-        found = tuple(_shares(cache.theta, layout, before, h, positions))
+        found = tuple(_shares(cache.theta, window, before, h, positions))
         said = torch.cat([shares.sum(1) > 0 for shares, _ in found])
         return cls(found, said, cache.weight)
 
@@ -157,10 +183,10 @@ class Recall(NamedTuple):
         self, log_p: Float[Tensor, " positions"], targets: Int[Tensor, " positions"]
     ) -> Float[Tensor, " positions"]:
         """The mixture's log-probability of each target, of which the model says log_p."""
-        wanted = torch.split(targets, [len(shares) for shares, _ in self.documents])
+        wanted = torch.split(targets, [len(shares) for shares, _ in self.parts])
         cached = [
             torch.where(rows == own.unsqueeze(1), shares, 0).sum(1)
-            for (shares, rows), own in zip(self.documents, wanted, strict=True)
+            for (shares, rows), own in zip(self.parts, wanted, strict=True)
         ]
         return self._mixed(log_p, torch.cat(cached), self.said)
 
@@ -170,7 +196,7 @@ class Recall(NamedTuple):
         """The mixture's log-probability of every row."""
         cached = [
             shares.new_zeros(len(shares), log_p.shape[1]).index_add(1, rows.clamp(min=0), shares)
-            for shares, rows in self.documents
+            for shares, rows in self.parts
         ]
         return self._mixed(log_p, torch.cat(cached), self.said.unsqueeze(1))
 
@@ -182,32 +208,30 @@ class Recall(NamedTuple):
 
 def _shares(
     theta: float,
-    layout: Layout,
+    window: Window,
     before: Sequence[History],
     h: Float[Tensor, "places hidden_dim"],
     positions: Int[np.ndarray, " positions"],
 ) -> Iterator[tuple[Float[Tensor, "_ said"], Int[Tensor, " said"]]]:
-    """Softmax over i of theta h_t . h_i, of one document after the other."""
-    document = layout.document[layout.sentence]
-    queries = h.index_select(0, torch.from_numpy(layout.read[positions]).to(h.device))
-    first = 0
-    for number, count in enumerate(np.bincount(document[positions], minlength=len(before))):
-        mine, first = slice(first, first + int(count)), first + int(count)
-        if not count:
-            continue
-        inside = np.flatnonzero(document[layout.predicting] == number)
-        own = layout.predicting[inside]
-        parts = before[number].parts
-        keys = [*(k for k, _ in parts), h[torch.from_numpy(layout.read[own]).to(h.device)]]
-        rows = np.concatenate([*(r for _, r in parts), layout.targets[inside]])
+    """Softmax over i of theta h_t . h_i: one document after the other, cut where rows are lent."""
+    layout = window.layout
+    document = layout.document[layout.sentence[positions]]
+    for number in np.unique(document).tolist():
+        own, rows = _said(window, number)
+        at, history = positions[document == number], before[number]
+        queries, said = (h[torch.from_numpy(layout.read[p]).to(h.device)] for p in (at, own))
+        logits = theta * queries @ torch.cat([*(key for key, _ in history.parts), said]).t()
         # A token may be recalled from the moment on at which it has been read itself.
-        seen = len(rows) - len(own) + np.searchsorted(own + 1, positions[mine], side="right")
-        place = np.arange(len(rows))
-        out = (place >= seen[:, None]) | (place < seen[:, None] - SIZE) | (rows < 0)
-        logits = theta * queries[mine] @ torch.cat(keys).t()
-        logits = logits.masked_fill(torch.from_numpy(out).to(h.device), -torch.inf)
-        shares = logits.softmax(1).nan_to_num(0.0)  # nothing said: no share at all
-        yield shares, torch.from_numpy(rows).to(h.device)
+        seen = logits.shape[1] - len(own) + np.searchsorted(own + 1, at, side="right")[:, None]
+        place = np.arange(logits.shape[1])
+        out = (place >= seen) | (place < seen - SIZE)
+        found = list(_labels(window, number, history, own, rows))
+        cuts = np.searchsorted(at, [start for start, _ in found[1:]])
+        for (_, labels), part in zip(found, np.split(np.arange(len(at)), cuts), strict=True):
+            hidden = torch.from_numpy(out[part] | (labels < 0)).to(h.device)
+            # Where nothing was said no token has a share.
+            shares = logits[part].masked_fill(hidden, -torch.inf).softmax(1).nan_to_num(0.0)
+            yield shares, torch.from_numpy(labels).to(h.device)
 
 
 def tune(scores: Sequence[Float[np.ndarray, " _"]], histories: Sequence[History]) -> Cache:

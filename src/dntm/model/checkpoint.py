@@ -8,9 +8,10 @@ A save goes into a temporary folder beside its target and is then moved into pla
 interrupted save or a full disk loses nothing.
 
 A flipped bit makes another model, or one of NaN, whose every rank is the best, since comparisons
-with NaN are false. So the header of the weights has a checksum of their names, types, shapes and
-bytes, which loading verifies (files written before there was one have none); and weights are finite
-floating-point numbers, or refused.
+with NaN are false; another word in a row reads another text. So the header of the weights has a
+checksum of their names, types, shapes and bytes and one of the files beside them, which loading
+verifies (files written before there were any have none); and weights are finite floating-point
+numbers, or refused.
 
 Version 1 called W_dx and W_dy both W_d; it is still read.
 """
@@ -27,12 +28,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from dntm.corpus.vocabulary import Vocabulary
+from dntm.corpus.vocabulary import VOCABULARY_FILES, Vocabulary
 from dntm.files import follow_umask, new_folder
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
+from dntm.settings import cut, read_json
 
-MODEL_TYPE = "dntm"
+MODEL_TYPE, ENCODER_TYPE = "dntm", "dntm-encoder"
+"""What `config.json` says of a language model and of a pretraining."""
 FORMAT_VERSION = 2
 READABLE = (1, 2)
 """Format versions that can be read."""
@@ -43,6 +46,8 @@ ADDED = {"salience", "naming", "kind", "layers", "heads"}
 """Settings that checkpoints written before them lack; they mean the default."""
 CHECKSUM = "sha256"
 """Where the header of the weights has it."""
+BESIDE = "beside"
+"""Where it has that of the files beside them."""
 TIED = "output.y.weight"
 """The name under which a tied table is not saved a second time."""
 
@@ -70,10 +75,10 @@ def best_of(run: Path) -> Path:
 def is_language_model(folder: Path) -> bool:
     """Whether a folder holds a language model rather than, say, a pretraining's checkpoint."""
     try:
-        settings: Any = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        settings = read_json(folder / CONFIG)
+    except (OSError, ValueError):
         return False
-    return isinstance(settings, dict) and settings.get("model_type") == MODEL_TYPE
+    return settings.get("model_type") == MODEL_TYPE
 
 
 def save_pretrained(model: DynamicTextModel, vocabulary: Vocabulary, directory: Path) -> None:
@@ -96,9 +101,19 @@ def write_checkpoint(
     parameters = _parameters(model)
     if half:
         parameters = {name: value.half() for name, value in parameters.items()}
-    save_tensors(parameters, folder / WEIGHTS)
+    write_files(parameters, settings, vocabulary, folder)
+
+
+def write_files(
+    tensors: Mapping[str, Tensor],
+    settings: Mapping[str, Any],
+    vocabulary: Vocabulary,
+    folder: Path,
+) -> None:
+    """The three files of a checkpoint of any kind."""
     (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     vocabulary.save(folder)
+    save_tensors(tensors, folder / WEIGHTS, beside=_digest(folder))
 
 
 def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:
@@ -112,8 +127,10 @@ def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:
         raise ValueError(
             f"{directory / VOCABULARY}: {len(vocabulary)} rows, expected {config.vocabulary}"
         )
+    weights = _weights(config, directory / WEIGHTS)
+    check_beside(directory)
     model = DynamicTextModel(config)
-    _load(model, directory / WEIGHTS)
+    model.load_state_dict(weights, strict=False)
     return model.eval(), vocabulary
 
 
@@ -124,36 +141,31 @@ def _parameters(model: DynamicTextModel) -> dict[str, Tensor]:
 
 
 def _config(path: Path) -> ModelConfig:
-    try:
-        settings: Any = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
-    if not isinstance(settings, dict) or settings.pop("model_type", None) != MODEL_TYPE:
-        raise ValueError(f'{path}: expected "model_type": "{MODEL_TYPE}"')
+    settings = read_json(path)
+    if (kind := settings.pop("model_type", None)) != MODEL_TYPE:
+        what = ": this is a pretraining, no language model" if kind == ENCODER_TYPE else ""
+        raise ValueError(f'{path}: expected "model_type": "{MODEL_TYPE}"{what}')
     if (version := settings.pop("format_version", None)) not in READABLE:
         readable = " or ".join(map(str, READABLE))
-        raise ValueError(f"{path}: format_version {version!r}, expected {readable}")
+        raise ValueError(f"{path}: format_version {version!r:.40}, expected {readable}")
     expected = {field.name for field in fields(ModelConfig)}
     if odd := expected.symmetric_difference(settings) - (ADDED - settings.keys()):
-        raise ValueError(f"{path}: missing or unknown settings {', '.join(sorted(odd))}")
+        named = cut(", ".join(sorted(odd)), 200)
+        raise ValueError(f"{path}: missing or unknown settings {named}")
     try:
         return ModelConfig(**settings)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _load(model: DynamicTextModel, path: Path) -> None:
+def _weights(config: ModelConfig, path: Path) -> dict[str, Tensor]:
+    """The weights of a file, which are those of such a model before any is made."""
     loaded = current_names(load_tensors(path))
     check_weights(loaded, path)
-    expected = _parameters(model)
-    if odd := set(expected).symmetric_difference(loaded):
-        raise ValueError(f"{path}: missing or unknown parameters {', '.join(sorted(odd))}")
-    for name, value in loaded.items():
-        if value.shape != expected[name].shape:
-            raise ValueError(
-                f"{path}: {name} is {tuple(value.shape)}, expected {tuple(expected[name].shape)}"
-            )
-    model.load_state_dict(loaded, strict=False)
+    with torch.device("meta"):
+        expected = _parameters(DynamicTextModel(config))
+    check_shapes(loaded, expected, path)
+    return loaded
 
 
 def current_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -168,11 +180,12 @@ def current_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {current(name): value for name, value in tensors.items()}
 
 
-def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+def save_tensors(tensors: Mapping[str, Tensor], path: Path, *, beside: str = "") -> None:
     """Write the file; OSError where the disk does not take it."""
     found = {name: value.contiguous() for name, value in tensors.items()}
+    metadata = {"format": "pt", CHECKSUM: _checksum(found)} | ({BESIDE: beside} if beside else {})
     try:
-        save_file(found, path, metadata={"format": "pt", CHECKSUM: _checksum(found)})
+        save_file(found, path, metadata=metadata)
         _sort_header(path)
         follow_umask(path, 0o666)
     except SafetensorError as error:
@@ -192,6 +205,22 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     return tensors
 
 
+def check_beside(folder: Path) -> None:
+    """ValueError where the files beside the weights are not those they were written with."""
+    with safe_open(folder / WEIGHTS, framework="pt") as file:
+        written = (file.metadata() or {}).get(BESIDE)
+    if written is not None and written != _digest(folder):
+        raise ValueError(f"{folder} is damaged: {CONFIG} or {VOCABULARY} was changed")
+
+
+def _digest(folder: Path) -> str:
+    found = hashlib.sha256()
+    for name in (CONFIG, *VOCABULARY_FILES):
+        if (folder / name).is_file():
+            found.update(f"{name}\0".encode() + (folder / name).read_bytes())
+    return found.hexdigest()
+
+
 def check_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
     """ValueError where a tensor holds anything but finite floating-point numbers."""
     for name, value in tensors.items():
@@ -201,6 +230,18 @@ def check_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
         if not bool(value.isfinite().all()):
             raise ValueError(
                 f"{path}: {name} holds NaN or infinite numbers: it is damaged, or training diverged"
+            )
+
+
+def check_shapes(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], path: Path) -> None:
+    """ValueError where names or shapes are others than expected."""
+    if odd := set(expected).symmetric_difference(tensors):
+        named = cut(", ".join(sorted(odd)), 200)
+        raise ValueError(f"{path}: missing or unknown parameters {named}")
+    for name, value in tensors.items():
+        if value.shape != expected[name].shape:
+            raise ValueError(
+                f"{path}: {name} is {tuple(value.shape)}, expected {tuple(expected[name].shape)}"
             )
 
 

@@ -16,6 +16,8 @@ Kind = Literal["dntm", "transformer", "entity-nlm", "kneser-ney"]
 LETTERS: dict[str, Variant] = {"A": "baseline", "B": "input", "C": "output", "D": "both"}
 """The paper's names of the variants, which every setting takes, too."""
 
+LARGEST_SIZE = 10_000_000
+"""Of any dimension: what is larger is a mistake, and its products would overflow."""
 _SIZES = (
     *("vocabulary", "entities", "embedding_dim", "hidden_dim", "encoder_dim", "context_dim"),
     *("layers", "heads"),
@@ -71,8 +73,8 @@ class ModelConfig:
     def __post_init__(self) -> None:
         settle(self)
         for name in _SIZES:
-            if (size := getattr(self, name)) < 1:
-                raise ValueError(f"{name} is {size!r}, expected at least 1")
+            if not 1 <= (size := getattr(self, name)) <= LARGEST_SIZE:
+                raise ValueError(f"{name} is {size!r:.40}, expected 1 to {LARGEST_SIZE:,}")
         for name in _DROPOUTS:
             if not 0 <= (share := getattr(self, name)) < 1:
                 raise ValueError(f"{name} is {share!r}, expected at least 0 and below 1")

@@ -5,8 +5,7 @@ are drawn back to the trained ones:
 
     w <- w - eta g + lambda (w_0 - w),   g = gradient of the sentence's nats a token, cut to norm 1
 
-Each document begins with w_0. All parameters follow, those of the context encoder too. A sentence
-in which rows are lent (`corpus.rows`) is scored, but not learned from.
+Each document begins with w_0. All parameters follow, those of the context encoder too.
 
 Departure: the paper has nothing like it. It is off unless asked for (`dntm evaluate
 --dynamic-evaluation`). Krause et al. also divide g by its root mean square over the training text;
@@ -22,10 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.rows import EncodedDocument, encode
+from dntm.corpus.rows import DocumentRows, encode
 from dntm.evaluation.records import Floats, Records
 from dntm.model.cache import Tuned
-from dntm.model.lending import Kept, trace_loans
 from dntm.model.text_model import TextModel
 
 RATES = (0.03, 0.1, 0.3, 1.0, 3.0)
@@ -72,22 +70,14 @@ class DynamicEvaluation(Tuned):
     def _score(
         self,
         text_model: TextModel,
-        document: EncodedDocument,
+        document: DocumentRows,
         learned: Sequence[nn.Parameter],
         trained: Sequence[Tensor],
     ) -> Floats:
         model = text_model.model
-        state, kept = model.initial_state(1), Kept.of(model)
-        found = []
-        for number, (rows, loans) in enumerate(
-            zip(document.sentences, document.loans, strict=True)
-        ):
-            if loans:
-                traced = trace_loans(model, rows, loans, state, kept, sentence=number)
-                found.append(traced.scores[0])
-                state = traced.state
-                continue
-            window = model.plan([[rows]])
+        state, found = model.initial_state(1), []
+        for rows, loans in zip(document.sentences, document.loans, strict=True):
+            window = model.plan([[rows]], loans=[[loans]])
             [scores], after = model.score(window, state)
             nats, tokens, _ = model.loss(window, state)
             self._step(nats / tokens, learned, trained)

@@ -19,7 +19,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, tee
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -29,6 +29,7 @@ from dntm.corpus.rows import encode
 from dntm.corpus.vocabulary import BOS, Vocabulary
 from dntm.evaluation.records import Floats, Records
 from dntm.files import new_folder
+from dntm.settings import read_json
 
 MODEL_TYPE = "dntm-kneser-ney"
 FORMAT_VERSION = 1
@@ -87,7 +88,7 @@ class KneserNey:
     def load(cls, folder: Path) -> "KneserNey":
         """Read what `save` wrote, and count again."""
         try:
-            settings: Any = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
+            settings = read_json(folder / _CONFIG)
             if settings["format_version"] != FORMAT_VERSION:
                 raise ValueError(f"format_version {settings['format_version']!r}, expected 1")
             vocabulary = Vocabulary.load(folder / "vocab.txt", entities=settings["entities"])
@@ -102,10 +103,9 @@ class KneserNey:
     def is_in(folder: Path) -> bool:
         """Whether a folder holds such a model."""
         try:
-            settings: Any = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
+            return read_json(folder / _CONFIG).get("model_type") == MODEL_TYPE
+        except (OSError, ValueError):
             return False
-        return isinstance(settings, dict) and settings.get("model_type") == MODEL_TYPE
 
     def score_all(self, documents: Iterable[AnonymizedDocument]) -> Iterator[Floats]:
         """For each document the log-probability (nats) of every predicted token, in order."""

@@ -20,7 +20,7 @@ from dntm.corpus.vocabulary import entity_rows, row_of_entity
 from dntm.model.config import ModelConfig
 from dntm.model.fast.entity_memory import indices
 from dntm.model.fast.read import Read, predict, read, recall
-from dntm.model.fast.window import EncodedDocument, Window, plan
+from dntm.model.fast.window import EncodedDocument, Loans, Window, plan
 from dntm.model.naming import Naming
 from dntm.model.parameters import Parameters
 from dntm.model.reading_state import ReadingState
@@ -34,6 +34,7 @@ class DynamicTextModel(Parameters):
         documents: Sequence[EncodedDocument],
         continues: Sequence[bool] | None = None,
         *,
+        loans: Loans = (),
         every_context: bool = False,
     ) -> Window:
         """The window of these sentences for this model; see `fast.window.plan`."""
@@ -43,6 +44,7 @@ class DynamicTextModel(Parameters):
             dynamic_input=self.config.dynamic_input,
             dynamic_output=self.config.dynamic_output,
             continues=continues,
+            loans=loans,
             every_context=every_context and self.config.variant != "baseline",
         )
 

@@ -11,10 +11,8 @@ naming.s                       how sharply hidden words are named
 """
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
-from dntm.corpus.vocabulary import row_of_entity
 from dntm.model.cache import Cache, History
 from dntm.model.config import ModelConfig
 from dntm.model.context_encoder import ContextEncoder
@@ -75,27 +73,9 @@ class Parameters(nn.Module):
             current = zeros
         history = None if self.cache is None else (History(),) * documents
         past = None if self.transformer is None else ((),) * documents
-        return ReadingState(zeros, zeros, memory, mentions, history, past, current)
-
-    def input_embedding(
-        self, entity: int, memory: Float[Tensor, " state_dim"]
-    ) -> Float[Tensor, " embedding_dim"]:
-        """x_e of entity 1, 2, ... in a state of the memory (Eq. 9)."""
-        return self._entity(self.x, entity, memory)
-
-    def output_embedding(
-        self, entity: int, memory: Float[Tensor, " state_dim"]
-    ) -> Float[Tensor, " hidden_dim"]:
-        """y_e of entity 1, 2, ... in a state of the memory (Eq. 10)."""
-        return self._entity(self.output.y, entity, memory)
+        return ReadingState(zeros, zeros, memory, mentions, (), history, past, current)
 
     def freeze_encoder(self) -> None:
         """Fix the pretrained encoder, as the paper does; gradients still pass through it."""
         if self.encoder is not None:
             self.encoder.requires_grad_(requires_grad=False)
-
-    def _entity(self, table: DynamicEmbedding, entity: int, memory: Tensor) -> Tensor:
-        if not 1 <= entity <= self.config.entities:
-            raise ValueError(f"entity {entity}, expected 1 to {self.config.entities}")
-        row = torch.tensor([row_of_entity(entity)], device=memory.device)
-        return table.entity(row, memory[: self.config.context_dim].unsqueeze(0)).squeeze(0)

@@ -5,10 +5,8 @@ table of embeddings into its input and its output layer, the encoder as it is. T
 checkpoint of its own kind (`model_type: dntm-encoder`), with the same three files.
 """
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -19,15 +17,19 @@ from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows
 from dntm.files import new_folder
 from dntm.model.checkpoint import (
     CONFIG,
+    ENCODER_TYPE,
     VOCABULARY,
     WEIGHTS,
+    check_beside,
+    check_shapes,
     check_weights,
     load_tensors,
-    save_tensors,
+    write_files,
 )
+from dntm.model.context_encoder import ContextEncoder
 from dntm.model.language_model import DynamicTextModel
+from dntm.settings import read_json
 
-MODEL_TYPE = "dntm-encoder"
 NAMING = ("W_dx", "b", "naming.s")
 """What there is besides where gaps were named."""
 FORMAT_VERSION = 1
@@ -70,7 +72,7 @@ class PretrainedEncoder:
     def save(self, directory: Path) -> None:
         """Write the checkpoint; one that stood there before is replaced."""
         settings = {
-            "model_type": MODEL_TYPE,
+            "model_type": ENCODER_TYPE,
             "format_version": FORMAT_VERSION,
             "vocabulary": len(self.vocabulary),
             "entities": self.vocabulary.entities,
@@ -79,32 +81,30 @@ class PretrainedEncoder:
         tensors |= {f"encoder.{name}": value for name, value in self.encoder.items()} | self.naming
         check_weights(tensors, directory / WEIGHTS)
         with new_folder(directory, overwrite=True) as folder:
-            save_tensors(tensors, folder / WEIGHTS)
-            (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-            self.vocabulary.save(folder)
+            write_files(tensors, settings, self.vocabulary, folder)
 
     @classmethod
     def load(cls, directory: Path) -> "PretrainedEncoder":
         """Read a checkpoint; ValueError where it is none."""
         path = directory / CONFIG
         try:
-            settings: Any = json.loads(path.read_text(encoding="utf-8"))
+            settings = read_json(path)
             kind, version = settings["model_type"], settings["format_version"]
             entities = settings["entities"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is no pretraining checkpoint: {error}") from None
-        if (kind, version) != (MODEL_TYPE, FORMAT_VERSION):
+        if (kind, version) != (ENCODER_TYPE, FORMAT_VERSION):
             raise ValueError(
-                f"{path}: {kind!r} of version {version}, "
-                f"expected {MODEL_TYPE!r} of version {FORMAT_VERSION}"
+                f"{path}: {kind!r:.40} of version {version!r:.40}, "
+                f"expected {ENCODER_TYPE!r} of version {FORMAT_VERSION}"
             )
+        if type(entities) is not int or entities < 0:
+            raise ValueError(f"{path}: entities {entities!r:.40}, expected a number of rows")
         vocabulary = Vocabulary.load(directory / VOCABULARY, entities=entities)
         tensors = load_tensors(directory / WEIGHTS)
         check_weights(tensors, directory / WEIGHTS)
-        if any(len(tensors.get(name, ())) != len(vocabulary) for name in ("x", "share")):
-            raise ValueError(
-                f"{directory / WEIGHTS}: expected embeddings x and share of {len(vocabulary)} rows"
-            )
+        _check(tensors, len(vocabulary), directory / WEIGHTS)
+        check_beside(directory)
         x, share = tensors.pop("x"), tensors.pop("share")
         naming = {name: tensors.pop(name) for name in NAMING if name in tensors}
         encoder = {n.removeprefix("encoder."): v for n, v in tensors.items()}
@@ -148,6 +148,22 @@ class PretrainedEncoder:
         if expected != found:
             raise ValueError(f"the pretrained encoder is {found}, but the model's {expected}")
         model.encoder.load_state_dict(self.encoder)
+
+
+def _check(tensors: dict[str, Tensor], rows: int, path: Path) -> None:
+    """ValueError where the tensors are not those of embeddings and an encoder over them."""
+    x, W_hd = (tensors.get(name, torch.empty(0)) for name in ("x", "encoder.W_hd"))
+    if x.dim() != 2 or W_hd.dim() != 2:
+        raise ValueError(f"{path}: expected matrices x and encoder.W_hd")
+    embedding_dim, (context_dim, double) = x.shape[1], W_hd.shape
+    with torch.device("meta"):
+        encoder = ContextEncoder(embedding_dim, double // 2, context_dim)
+        expected = {f"encoder.{name}": p.detach() for name, p in encoder.named_parameters()}
+        expected |= {"x": torch.empty(rows, embedding_dim), "share": torch.empty(rows)}
+        if tensors.keys() & set(NAMING):
+            shapes = ((embedding_dim, context_dim), (embedding_dim,), ())
+            expected |= {n: torch.empty(s) for n, s in zip(NAMING, shapes, strict=True)}
+    check_shapes(tensors, expected, path)
 
 
 def _set(parameter: Tensor, value: Tensor, name: str) -> None:

@@ -98,7 +98,7 @@ class SentenceCompletion(nn.Module):
         model.load_state_dict({"x": pretrained.x, **encoder, **pretrained.naming})
         return model.requires_grad_(requires_grad=False)
 
-    def compared(self) -> Float[Tensor, "rows embedding_dim"]:
+    def compared(self) -> Float[Tensor, "vocabulary embedding_dim"]:
         """What `contexts` are to be multiplied with to rank words."""
         return self.x.detach()
 
@@ -205,7 +205,7 @@ class GapNaming(SentenceCompletion):
             torch.from_numpy(log_included).to(self.x.device),
         )
 
-    def compared(self) -> Float[Tensor, "rows embedding_dim"]:
+    def compared(self) -> Float[Tensor, "vocabulary embedding_dim"]:
         """What `contexts` are to be multiplied with to rank words: x_w of length 1."""
         return nn.functional.normalize(self.x.detach(), dim=1)
 

@@ -11,11 +11,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.rows import EncodedDocument as LentDocument
-from dntm.corpus.rows import encode, stretches
+from dntm.corpus.rows import DocumentRows, encode
 from dntm.corpus.vocabulary import Vocabulary, row_of_entity
 from dntm.evaluation.cloze import ClozeText, Filled
-from dntm.evaluation.meaning import MentionEmbeddings
+from dntm.evaluation.guesses import MentionEmbeddings
 from dntm.evaluation.records import Floats, Records
 from dntm.model.cache import SIZE, Cache, History, tune
 from dntm.model.checkpoint import best_of, from_pretrained
@@ -24,7 +23,6 @@ from dntm.model.fast.filling import Blanks, fill
 from dntm.model.fast.read import read
 from dntm.model.fast.window import EncodedDocument, windows
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.lending import Kept, trace, trace_loans
 from dntm.model.naming import nameable
 
 BATCH = 32
@@ -62,7 +60,7 @@ class TextModel:
         """
         before, self.model.cache = self.model.cache, Cache(theta=0.0, weight=0.0)
         encoded = (encode(document, self.vocabulary) for document in documents)
-        fitting = (d.sentences for d in encoded if not any(d.loans) and _tokens(d) <= SIZE)
+        fitting = (d for d in encoded if not any(d.loans) and _tokens(d) <= SIZE)
         scores: list[Floats] = []
         histories: list[History] = []
         try:
@@ -85,11 +83,7 @@ class TextModel:
         remaining = iter(documents)
         while batch := list(islice(remaining, BATCH)):
             encoded = [encode(document, self.vocabulary) for document in batch]
-            plain = [document.sentences for document in encoded if not any(document.loans)]
-            scored = iter(_score_batch(self.model, plain) if plain else ())
-            for document in encoded:
-                lends = any(document.loans)
-                yield _score_lending(self.model, document) if lends else next(scored)[0]
+            yield from (scores for scores, _ in _score_batch(self.model, encoded))
 
     def fill_all(self, texts: Iterable[ClozeText]) -> Iterator[Filled]:
         """Every candidate in every gap of each text, for the cloze test."""
@@ -139,41 +133,26 @@ def _evaluating(model: DynamicTextModel) -> Iterator[None]:
         model.train(training)
 
 
-def _tokens(document: LentDocument) -> int:
+def _tokens(document: DocumentRows) -> int:
     return sum(len(sentence) - 1 for sentence in document.sentences)
 
 
 def _score_batch(
-    model: DynamicTextModel, documents: Sequence[EncodedDocument]
+    model: DynamicTextModel, documents: Sequence[DocumentRows]
 ) -> list[tuple[Floats, History | None]]:
     """Each document's log-probabilities and, with a cache, its history at its end."""
     pieces: list[list[Floats]] = [[] for _ in documents]
     histories: list[History | None] = [None for _ in documents]
     state = model.initial_state(len(documents))
+    sentences, loans = [d.sentences for d in documents], [d.loans for d in documents]
     with _evaluating(model):
-        for text in windows(documents, SENTENCES):
-            window = model.plan(text.sentences, text.continues)
+        for text in windows(sentences, SENTENCES, loans):
+            window = model.plan(text.sentences, text.continues, loans=text.loans)
             scored, state = model.score(window, state.select(text.kept))
             for number, (document, values) in enumerate(zip(text.documents, scored, strict=True)):
                 pieces[document].append(values.astype(np.float64))
                 histories[document] = state.history[number] if state.history else None
     return list(zip(map(np.concatenate, pieces), histories, strict=True))
-
-
-def _score_lending(model: DynamicTextModel, document: LentDocument) -> Floats:
-    """The same for a document with more entities than rows, read by itself."""
-    with _evaluating(model):
-        state, kept = model.initial_state(1), Kept.of(model)
-        scores = []
-        for start, end in stretches(document.loans, SENTENCES):
-            part, loans = document.sentences[start:end], document.loans[start]
-            if loans:
-                traced = trace_loans(model, part[0], loans, state, kept, sentence=start)
-            else:
-                traced = trace(model, [part], state)
-            scores.append(traced.scores[0].astype(np.float64))
-            state = traced.state
-        return np.concatenate(scores)
 
 
 @torch.no_grad()

@@ -9,8 +9,7 @@ The static model is, in this order,
 Both compute in double precision unless told otherwise, so that no number depends on what else is
 read in the same batch: single precision differs by 3e-6 nats between batches, double by 1e-14.
 Whole texts are read side by side, a window of sentences at a time; a stream reads one sentence at
-a time, and a text with more entities than rows is read by itself. Either way there is one step for
-each sentence.
+a time. Either way there is one step for each sentence.
 """
 
 import math
@@ -27,14 +26,14 @@ from torch import Tensor
 
 from dntm.corpus.document import Token
 from dntm.corpus.entities import Lexicon
-from dntm.corpus.rows import EncodedDocument, Lender, Loan, stretches
+from dntm.corpus.rows import DocumentRows, Lender, Loan
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary
 from dntm.model.checkpoint import best_of, folder_of
-from dntm.model.fast.window import windows
+from dntm.model.fast.window import EncodedDocument, Loans, windows
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.lending import Kept, Trace, trace, trace_loans
 from dntm.model.reading_state import ReadingState
 from dntm.model.text_model import TextModel
+from dntm.model.trace import Trace, trace
 from dntm.reader.text import PreparedText, Word
 
 SENTENCES = 20
@@ -139,24 +138,6 @@ class States(NamedTuple):
     static: ReadingState
 
 
-class Memories(NamedTuple):
-    """What both models have kept of one text's entities that have no row."""
-
-    dynamic: Kept
-    static: Kept
-
-    def copy(self) -> "Memories":
-        """The same, to go on from here more than once."""
-        return Memories(self.dynamic.copy(), self.static.copy())
-
-    def lend(self, states: States, loans: Sequence[Loan], sentence: int) -> States:
-        """Both models' states after these loans."""
-        return States(
-            self.dynamic.lend(states.dynamic, loans, sentence),
-            self.static.lend(states.static, loans, sentence),
-        )
-
-
 class Frequencies:
     """Log-shares of the training text, where the vocabulary knows its counts (one added to all)."""
 
@@ -183,10 +164,6 @@ class Engine:
         models = (self.models.dynamic, self.models.static)
         return States(*(model.initial_state(texts) for model in models))
 
-    def memories(self) -> Memories:
-        """Nobody has lost a row yet."""
-        return Memories(Kept.of(self.models.dynamic), Kept.of(self.models.static))
-
     def rows(self, tokens: Sequence[Token], lender: Lender) -> tuple[list[int], list[Loan]]:
         """The rows of the next sentence's tokens, without <bos> and <eos>, and its loans."""
         owned, loans = lender.read(tokens)
@@ -199,11 +176,11 @@ class Engine:
         ]
         return rows, loans
 
-    def encode(self, sentences: Sequence[Sequence[Word]]) -> EncodedDocument:
+    def encode(self, sentences: Sequence[Sequence[Word]]) -> DocumentRows:
         """The rows of a whole text, and what changes hands."""
         lender = self.lender()
         encoded = [self.rows([w.token for w in words], lender) for words in sentences]
-        return EncodedDocument(
+        return DocumentRows(
             [[BOS, *rows, EOS] for rows, _ in encoded], [loans for _, loans in encoded]
         )
 
@@ -213,88 +190,61 @@ class Engine:
 
     def advance(
         self,
-        texts: Sequence[Sequence[Sequence[int]]],
+        texts: Sequence[EncodedDocument],
+        loans: Loans,
         states: States,
         pool: Executor | None = None,
     ) -> tuple[list[list[Step]], States]:
-        """Read some sentences (rows) of each text: a step for each, and the states after them.
+        """Read some sentences of each text: a step for each, and the states after them.
 
         In a `pool` the static model reads while the dynamic one does.
         """
-        models = self.models
-        beside = pool and pool.submit(trace, models.static, texts, states.static)
-        dynamic = trace(models.dynamic, texts, states.dynamic)
-        static = beside.result() if beside else trace(models.static, texts, states.static)
-        return _steps(texts, dynamic, static), States(dynamic.state, static.state)
 
-    def advance_lending(
-        self,
-        rows: Sequence[int],
-        loans: Sequence[Loan],
-        states: States,
-        memories: Memories,
-        *,
-        sentence: int,
-    ) -> tuple[list[list[Step]], States]:
-        """Read one sentence (rows) of one text, in which rows change hands."""
-        dynamic, static = (
-            trace_loans(model, rows, loans, state, kept, sentence=sentence)
-            for model, state, kept in zip(
-                (self.models.dynamic, self.models.static), states, memories, strict=True
-            )
-        )
-        return _steps([[rows]], dynamic, static), States(dynamic.state, static.state)
+        def read(model: DynamicTextModel, state: ReadingState) -> Trace:
+            return trace(model, model.plan(texts, loans=loans), state)
+
+        models = self.models
+        beside = pool and pool.submit(read, models.static, states.static)
+        dynamic = read(models.dynamic, states.dynamic)
+        static = beside.result() if beside else read(models.static, states.static)
+        return _steps(texts, dynamic, static), States(dynamic.state, static.state)
 
     def read(self, texts: Sequence[PreparedText]) -> Iterator[list[list[Step]]]:
         """Read whole texts side by side; each window gives some more steps of every text."""
         encoded = [self.encode(text.sentences) for text in texts]
-        if any(loans for text in encoded for loans in text.loans):
-            assert len(texts) == 1, "a text that lends rows is read by itself"
-            yield from self._read_lending(encoded[0])
-            return
+        sentences, loans = [text.sentences for text in encoded], [text.loans for text in encoded]
         states = self.initial(len(texts))
         with ThreadPoolExecutor(1) as pool:
-            for window in windows([text.sentences for text in encoded], SENTENCES):
+            for window in windows(sentences, SENTENCES, loans):
                 before = States(*(state.select(window.kept) for state in states))
-                found, states = self.advance(window.sentences, before, pool)
+                found, states = self.advance(window.sentences, window.loans, before, pool)
                 steps: list[list[Step]] = [[] for _ in texts]
                 for document, some in zip(window.documents, found, strict=True):
                     steps[document] = some
                 yield steps
 
-    def _read_lending(self, text: EncodedDocument) -> Iterator[list[list[Step]]]:
-        states, memories = self.initial(), self.memories()
-        for start, end in stretches(text.loans, SENTENCES):
-            part, loans = text.sentences[start:end], text.loans[start]
-            if loans:
-                steps, states = self.advance_lending(
-                    part[0], loans, states, memories, sentence=start
-                )
-            else:
-                steps, states = self.advance([part], states)
-            yield steps
-
     def sentence_nats(
-        self, sentences: Sequence[Sequence[int]], states: States
+        self, sentences: Sequence[Sequence[int]], loans: Sequence[Loan], states: States
     ) -> list[tuple[float, float]]:
         """The surprisal of each of these sentences (rows) if it came next, under both models."""
         found = []
         for model, state in zip((self.models.dynamic, self.models.static), states, strict=True):
-            window = model.plan([[rows] for rows in sentences], [False] * len(sentences))
+            window = model.plan(
+                [[rows] for rows in sentences],
+                [False] * len(sentences),
+                loans=[[loans]] * len(sentences),
+            )
             scores, _ = model.score(window, state.select([0] * len(sentences)))
             found.append([float(-values.sum()) for values in scores])
         return list(zip(*found, strict=True))
 
     def ranks(self, text: PreparedText) -> list[list[int]]:
         """The rank of every predicted token of each sentence, 1 for the likeliest of all rows."""
-        model, kept = self.models.dynamic, Kept.of(self.models.dynamic)
-        state, encoded, found = model.initial_state(1), self.encode(text.sentences), []
-        for number, rows in enumerate(encoded.sentences):
+        model, encoded = self.models.dynamic, self.encode(text.sentences)
+        state, found = model.initial_state(1), []
+        for rows, loans in zip(encoded.sentences, encoded.loans, strict=True):
             ranked: list[int] = []
-            loans = encoded.loans[number]
-            if loans:
-                state = kept.lend(state, loans, number)
-            window, after = model.plan([[rows]]), state
+            window, after = model.plan([[rows]], loans=[[loans]]), state
             for start in range(0, len(rows) - 1, _RANKED):
                 positions = range(start, min(start + _RANKED, len(rows) - 1))
                 _, likely, after = model.log_distribution(window, state, positions)
@@ -307,13 +257,16 @@ class Engine:
 
 
 def next_token(
-    model: DynamicTextModel, state: ReadingState, rows: Sequence[int]
+    model: DynamicTextModel,
+    state: ReadingState,
+    rows: Sequence[int],
+    loans: Sequence[Loan] = (),
 ) -> tuple[Float[Tensor, " vocabulary"], ReadingState]:
     """The next token's log-probabilities once `rows` of a sentence are read, and the state then.
 
     In that state the entities are still as they were before the sentence.
     """
-    window = model.plan([[rows]], [False])
+    window = model.plan([[rows]], [False], loans=[[loans]])
     _, distribution, after = model.log_distribution(window, state, [len(rows) - 1])
     return distribution[0], after
 
@@ -322,16 +275,13 @@ def _steps(
     texts: Sequence[Sequence[Sequence[int]]], dynamic: Trace, static: Trace
 ) -> list[list[Step]]:
     """One step for each sentence of each text."""
-    width = dynamic.begins.shape[2]
     found: list[list[Step]] = []
     firsts = np.cumsum([0, *map(len, texts)])
     values = (dynamic.scores, static.scores, dynamic.entropies, static.entropies)
-    for text, first, last, *columns in zip(
-        texts, firsts, dynamic.state.memory, *values, strict=False
-    ):
-        memory = [*dynamic.begins[first : first + len(text)], last[:, :width]]
+    for text, first, *columns in zip(texts, firsts, *values, strict=False):
+        own = slice(first, first + len(text))
         cuts = np.cumsum([len(sentence) - 1 for sentence in text])[:-1]
         parts = (np.split(column, cuts) if len(text) else [] for column in columns)
-        steps = zip(*parts, memory[:-1], memory[1:], text, strict=True)
+        steps = zip(*parts, dynamic.begins[own], dynamic.ends[own], text, strict=True)
         found.append([Step(*step) for step in steps])
     return found

@@ -20,10 +20,11 @@ over states of other texts correct too much: adverbs such as "vainly" win.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
+from itertools import islice
 
 import torch
 from jaxtyping import Float, Int
@@ -55,20 +56,20 @@ def how_sure(probability: float | None) -> str:
     return next(phrase for least, phrase in _SURE if probability >= least)
 
 
-def content_words(words: Sequence[str]) -> list[int]:
+def content_words(words: Sequence[str]) -> Iterator[int]:
     """The places of those that name something, each word once: `Old` is the same as `old`."""
     lines = files("dntm.reader").joinpath("function_words.txt").read_text("utf-8").splitlines()
     left_out = {word for line in lines if line[-1:] not in (":", ".") for word in line.split()}
     spelled = set(words)
-    return [
-        place
-        for place, word in enumerate(words)
-        if len(word) > 1
-        and word[0].isalpha()
-        and not any(map(str.isdigit, word))
-        and (lower := word.lower()) not in left_out
-        and (lower == word or lower not in spelled)
-    ]
+    for place, word in enumerate(words):
+        if (
+            len(word) > 1
+            and word[0].isalpha()
+            and not any(map(str.isdigit, word))
+            and (lower := word.lower()) not in left_out
+            and (lower == word or lower not in spelled)
+        ):
+            yield place
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Meanings:
     def spaces(self) -> Mapping[str, "Space"]:
         """The input and the output layer; made when first asked for, since scores need neither."""
         entities = entity_rows(self._vocabulary.entities)
-        places = content_words(self._vocabulary.words)[:COMPARED]
+        places = list(islice(content_words(self._vocabulary.words), COMPARED))
         words = [self._vocabulary.words[place] for place in places]
         rows = torch.tensor([entities.stop + place for place in places], dtype=torch.long)
         rarity = RARITY * torch.tensor([place + _OFTEN for place in places]).float().log()

@@ -14,13 +14,14 @@ name.
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from dntm.corpus.document import Token
+from dntm.corpus.rows import Loan
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows
 from dntm.reader.engine import Engine, ModelPair, States, next_token
 from dntm.reader.reading import COLUMNS, NATS, Reading, Unit, frame
@@ -30,6 +31,8 @@ from dntm.reader.text import GAP, PreparedText, Word, as_prose, tokens_of
 Choose = Literal["both", "words", "entities"]
 _AT_ONCE = 64
 """Sentences scored side by side."""
+LONGEST = 500
+"""Words of a sentence whose gap is filled."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,15 +175,27 @@ def _label(row: int, position: ReadingPosition, vocabulary: Vocabulary) -> str:
     return vocabulary.label(row)
 
 
-def _placed(
-    engine: Engine, position: ReadingPosition, tokens: Sequence[Token]
-) -> tuple[list[int], States]:
-    """The rows of a next sentence's tokens, and the states in which its entities have them."""
-    rows, loans = engine.rows(tokens, position.lender.copy())
-    states = States(position.dynamic, position.static)
-    if loans:
-        states = position.memories.copy().lend(states, loans, position.sentences)
-    return rows, states
+class _Placed(NamedTuple):
+    """A sentence that may come next."""
+
+    rows: list[int]
+    """Of its tokens."""
+    loans: list[Loan]
+    """All of them before its first word, so that its entities have their rows throughout."""
+    position: ReadingPosition
+    """The place before it, with those who then have a row."""
+
+    @property
+    def states(self) -> States:
+        """Both models' states, before the loans."""
+        return States(self.position.dynamic, self.position.static)
+
+
+def _placed(engine: Engine, position: ReadingPosition, tokens: Sequence[Token]) -> _Placed:
+    lender = position.lender.copy()
+    rows, loans = engine.rows(tokens, lender)
+    first = [loan._replace(position=0) for loan in loans]
+    return _Placed(rows, first, replace(position, lender=lender))
 
 
 def predict(
@@ -190,9 +205,12 @@ def predict(
     if k < 1:
         raise ValueError(f"k is {k}, expected at least 1")
     models, vocabulary = engine.models, engine.models.vocabulary
-    rows, states = _placed(engine, position, tokens)
-    dynamic, _ = next_token(models.dynamic, states.dynamic, [BOS, *rows])
-    static, _ = next_token(models.static, states.static, [BOS, *rows])
+    placed = _placed(engine, position, tokens)
+    (dynamic, _), (static, _) = (
+        next_token(model, state, [BOS, *placed.rows], placed.loans)
+        for model, state in zip((models.dynamic, models.static), placed.states, strict=True)
+    )
+    position = placed.position
 
     def likeliest(by: Tensor) -> list[Candidate]:
         return [
@@ -224,14 +242,20 @@ def fill_gap(
     if candidates < 0:
         raise ValueError(f"candidates is {candidates}, expected 0 (all words) or more")
     tokens = tokens_of(sentence, position.names, position.surfaces, engine.lexicon)
+    if len(tokens) > LONGEST:
+        raise ValueError(
+            f"the sentence has {len(tokens):,} words, expected at most {LONGEST}: it is read once "
+            "for every word that is tried"
+        )
     gap = _gap_of(tokens)
-    rows, states = _placed(engine, position, [*tokens[:gap], *tokens[gap + 1 :]])
-    before, rest = [BOS, *rows[:gap]], [*rows[gap:], EOS]
-    tried = _tried(engine, position, (before, states), choose, candidates)
+    placed = _placed(engine, position, [*tokens[:gap], *tokens[gap + 1 :]])
+    before, rest = [BOS, *placed.rows[:gap]], [*placed.rows[gap:], EOS]
+    tried = _tried(engine, placed, before, choose, candidates)
+    position = placed.position
     nats: list[tuple[float, float]] = []
     for start in range(0, len(tried), _AT_ONCE):
         filled = [[*before, row, *rest] for row in tried[start : start + _AT_ONCE]]
-        nats += engine.sentence_nats(filled, states)
+        nats += engine.sentence_nats(filled, placed.loans, placed.states)
     vocabulary = engine.models.vocabulary
     fillings = [
         Filling(
@@ -246,19 +270,14 @@ def fill_gap(
 
 
 def _tried(
-    engine: Engine,
-    position: ReadingPosition,
-    begun: tuple[Sequence[int], States],
-    choose: Choose,
-    words: int,
+    engine: Engine, placed: _Placed, before: Sequence[int], choose: Choose, words: int
 ) -> list[int]:
     vocabulary = engine.models.vocabulary
-    entities = [vocabulary.entity_row(row) for row in sorted(position.lender.owned())]
+    entities = [vocabulary.entity_row(row) for row in sorted(placed.position.lender.owned())]
     if choose == "entities":
         return entities
     first = entity_rows(vocabulary.entities).stop
-    before, states = begun
-    likely, _ = next_token(engine.models.dynamic, states.dynamic, before)
+    likely, _ = next_token(engine.models.dynamic, placed.states.dynamic, before, placed.loans)
     count = min(words, len(vocabulary.words)) or len(vocabulary.words)
     chosen = [first + place for place in likely[first:].topk(count).indices.tolist()]
     return chosen if choose == "words" else entities + chosen

@@ -16,7 +16,7 @@ import torch
 from dntm.corpus.rows import Lender
 from dntm.corpus.vocabulary import BOS, EOS, UNK
 from dntm.model.reading_state import ReadingState
-from dntm.reader.engine import Engine, Memories, States, Step
+from dntm.reader.engine import Engine, States, Step
 from dntm.reader.meaning import Meanings
 from dntm.reader.reading import (
     END,
@@ -51,8 +51,6 @@ class ReadingPosition:
     """The state of each model, for a batch of one document."""
     lender: Lender
     """Who has which row."""
-    memories: Memories
-    """What entities without a row remember."""
     occurrences: Mapping[int, int]
     """How often each entity has occurred."""
     names: Mapping[int, str]
@@ -216,12 +214,11 @@ def read_sentences(
 ) -> Iterator[tuple[Assembly, list[SentenceReading]]]:
     """Read these texts to their ends, some sentences at a time, a text after the other.
 
-    Short texts are read side by side; of a long one no more is held than a stretch.
+    Short texts are read side by side; of a long one no more is held than a window.
     """
     batch: list[PreparedText] = []
     for text in texts:
-        rows = engine.models.vocabulary.entities
-        if len(text.sentences) > LONG or text.entities() > rows:
+        if len(text.sentences) > LONG:
             yield from _read_batch(engine, batch, unit, meanings)
             batch = []
             yield from _read_long(engine, text, unit, meanings)
@@ -292,7 +289,6 @@ class Streaming:
             dynamic=dynamic,
             static=static,
             lender=self._engine.lender(),
-            memories=self._engine.memories(),
             occurrences={},
             names=text.names(),
             surfaces=text.surfaces(self._engine.lexicon),
@@ -341,17 +337,11 @@ class Streaming:
     def _step(
         self, words: Sequence[Word], position: ReadingPosition, assembly: Assembly
     ) -> tuple[SentenceReading, ReadingPosition]:
-        lender, memories = position.lender.copy(), position.memories
+        lender = position.lender.copy()
         rows, loans = self._engine.rows([word.token for word in words], lender)
         states = States(position.dynamic, position.static)
         sentence = [BOS, *rows, EOS]
-        if loans:
-            memories = memories.copy()
-            [steps], (dynamic, static) = self._engine.advance_lending(
-                sentence, loans, states, memories, sentence=position.sentences
-            )
-        else:
-            [steps], (dynamic, static) = self._engine.advance([[sentence]], states)
+        [steps], (dynamic, static) = self._engine.advance([[sentence]], [[loans]], states)
         [read] = assembly.add(steps)
         return read, replace(
             position,
@@ -359,7 +349,6 @@ class Streaming:
             dynamic=dynamic,
             static=static,
             lender=lender,
-            memories=memories,
             occurrences=dict(assembly.occurrences),
             word=assembly.words.index + 1,
         )

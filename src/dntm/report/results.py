@@ -4,14 +4,12 @@ Runs are read one at a time and kept as sums: of each token group and of the clo
 and as curves. What is not finished is missing, and named.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from dntm.corpus.dataset import Dataset
 from dntm.evaluation.cloze import ClozeRecords, ClozeSummary, summarize_cloze
@@ -30,6 +28,7 @@ from dntm.evaluation.uncertainty import (
 )
 from dntm.experiments.paper import MODELS, StudyModel
 from dntm.experiments.study import RESULTS, Cell, StudyConfig, StudyFolder, cells
+from dntm.settings import parse_json, read_json, read_yaml
 
 CURVES = {"position": by_position, "occurrence": by_occurrence, "antecedents": by_antecedents}
 
@@ -183,18 +182,16 @@ def _read_peer(run: Path, document: Callable[[str], str]) -> PeerRun:
     results, records_name, _ = RESULTS
     records = Records.read(run / records_name)
     groups = {g: whole_documents(group_sums([records], g), document) for g in PAPER_GROUPS}
-    return PeerRun(groups, _json(run / results)["parameters"]["total"])
+    return PeerRun(groups, read_json(run / results)["parameters"]["total"])
 
 
 def _read(run: Path, cell: Cell, document: Callable[[str], str]) -> Run:
     results, records_name, cloze_name = RESULTS
     records = Records.read(run / records_name)
     cloze = ClozeRecords.read(run / cloze_name)
-    parameters = _json(run / results)["parameters"]
-    settings = _settings(run)
+    parameters = read_json(run / results)["parameters"]
     metrics = run / "metrics.jsonl"
     lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
-    frozen = settings.get("pretrained") is not None and settings["training"]["freeze_encoder"]
     return Run(
         cell=cell,
         groups={g: whole_documents(group_sums([records], g), document) for g in PAPER_GROUPS},
@@ -202,8 +199,8 @@ def _read(run: Path, cell: Cell, document: Callable[[str], str]) -> Run:
         cloze=whole_documents(cloze_sums([cloze]), document),
         cloze_summary=summarize_cloze(cloze),
         parameters=parameters["total"],
-        finetuned=parameters["finetuned" if frozen else "total"],
-        validations=[json.loads(line) for line in lines],
+        finetuned=parameters["finetuned"],
+        validations=[parse_json(line) for line in lines],
         sittings=_sittings(run),
     )
 
@@ -212,28 +209,17 @@ def _read_pretraining(run: Path | None) -> PretrainingRun:
     if run is None:
         return PretrainingRun({}, {}, [])
     text = run / "text" / "text.json"
-    return PretrainingRun(_settings(run), _json(text) if text.exists() else {}, _sittings(run))
+    return PretrainingRun(_settings(run), read_json(text) if text.exists() else {}, _sittings(run))
 
 
 def _settings(run: Path) -> dict[str, Any]:
     path = run / "config.yaml"
-    found: dict[str, Any] = (
-        yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
-    )
-    return found
+    return read_yaml(path) if path.exists() else {}
 
 
 def _sittings(run: Path) -> list[dict[str, Any]]:
     machine = run / "machine.json"
-    found: list[dict[str, Any]] = _json(machine)["sittings"] if machine.exists() else []
-    return found
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
+    found: list[dict[str, Any]] = read_json(machine)["sittings"] if machine.exists() else []
     return found
 
 

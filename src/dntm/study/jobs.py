@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dntm.experiments.study import Cell, StudyConfig, StudyFolder
-from dntm.files import is_claimed
+from dntm.files import is_claimed, resolved
 
 POLL_SECONDS = 0.2
 END_WITH = "DNTM_END_WITH"
@@ -43,7 +43,7 @@ class Status:
 
 def part_command(folder: StudyFolder, name: str) -> list[str]:
     """The command that does one part of a study."""
-    return [sys.executable, "-m", "dntm", "cell", str(folder.path.resolve()), name]
+    return [sys.executable, "-m", "dntm", "cell", str(resolved(folder.path)), name]
 
 
 def share_done(folder: StudyFolder, config: StudyConfig, cell: Cell) -> float:

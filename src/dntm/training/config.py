@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from dntm.corpus.vocabulary import Vocabulary
+from dntm.files import resolved
 from dntm.model.config import ModelConfig
 from dntm.settings import settle, to_yaml
 from dntm.training.recipe import Recipe
@@ -29,6 +30,9 @@ class TrainConfig:
     """A run or checkpoint whose weights to begin with, where they fit; e.g. a trained baseline."""
     pretrained: Path | None = None
     """A pretraining run: its embeddings and context encoder to begin with."""
+    vectors: Path | None = None
+    """Word vectors to begin with, in the text format of GloVe and word2vec, gzip or not; for a run
+    without pretraining, which takes them itself."""
     model: ModelConfig = field(default_factory=ModelConfig)
     """The model; its vocabulary and entities are taken from the dataset."""
     training: Recipe = field(default_factory=Recipe)
@@ -36,9 +40,14 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         settle(self)
+        if self.vectors and self.pretrained:
+            raise ValueError(
+                f"vectors {self.vectors} and pretrained {self.pretrained} both say what the "
+                "embeddings begin with: give the vectors to dntm pretrain"
+            )
         if self.output_dir == RUN:
             kind = self.model.variant if self.model.kind == "dntm" else self.model.kind
-            name = f"{self.dataset.resolve().name}-{kind}-{self.seed}"
+            name = f"{resolved(self.dataset).name}-{kind}-{self.seed}"
             object.__setattr__(self, "output_dir", RUN.parent / name)
 
     def for_vocabulary(self, vocabulary: Vocabulary) -> Self:

@@ -7,7 +7,8 @@ known word, such as names, have an answer too; some of them are revealed, so tha
 learned. Entities are then numbered anew by first appearance.
 
 The most frequent words are never hidden, nor are words that occur once (nothing is learned from
-them later) or in every other sentence, nor more of them than the model has rows for.
+them later) or in every other sentence, nor more of them than the model has rows for. A document
+with more entities than rows is read as ever: rows are lent (`dntm.corpus.rows`).
 """
 
 from collections import Counter
@@ -17,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Int
 
-from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entities import Lexicon
-from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows
+from dntm.corpus.rows import Lender, Loan
+from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows, row_of_entity
 from dntm.model.fast.window import EncodedDocument, Merges
 from dntm.model.naming import nameable
 from dntm.training.recipe import Recipe
@@ -68,11 +70,13 @@ class HiddenDocument:
     sentences: EncodedDocument
     answers: EncodedDocument
     """For each token that is an entity with an answer the row of that word, else 0."""
+    loans: Sequence[Sequence[Loan]]
+    """Of each sentence."""
 
     @classmethod
     def of(cls, sentences: EncodedDocument) -> "HiddenDocument":
-        """A document in which nothing is hidden."""
-        return cls(sentences, [[0] * len(sentence) for sentence in sentences])
+        """A document in which nothing is hidden and no row is lent."""
+        return cls(sentences, [[0] * len(s) for s in sentences], [()] * len(sentences))
 
 
 @dataclass(frozen=True)
@@ -102,22 +106,28 @@ class Hiding:
         answers = {-entity: row for entity, row in document.answers.items()}
         tokens = [[revealed.get(t, t) for t in sentence] for sentence in document.sentences]
         hidden = self._chosen(tokens, random)
-        rows: dict[int, int] = {}
-        sentences, keys = [], []
+        numbers: dict[int, int] = {}
+        lender = Lender(self.entities)
+        sentences, keys, loans = [], [], []
         for sentence in tokens:
+            mentioned = [token < 0 or token in hidden for token in sentence]
+            entities: list[Token] = [
+                numbers.setdefault(token, len(numbers) + 1) if is_entity else ""
+                for token, is_entity in zip(sentence, mentioned, strict=True)
+            ]
+            rows, lent = lender.read(entities)
             read, key = [BOS], [0]
-            for token in sentence:
-                if token < 0 or token in hidden:
-                    row = rows.setdefault(token, entity_rows(self.entities).start + len(rows))
-                    known = row < entity_rows(self.entities).stop
-                    read.append(row if known else UNK)
-                    key.append(answers.get(token, max(token, 0)) if known else 0)
-                else:
+            for token, is_entity, row in zip(sentence, mentioned, rows, strict=True):
+                if not is_entity:
                     read.append(token)
-                    key.append(0)
+                else:
+                    read.append(UNK if row is None else row_of_entity(row))
+                answer = answers.get(token, max(token, 0))
+                key.append(answer if is_entity and row is not None else 0)
             sentences.append([*read, EOS])
             keys.append([*key, 0])
-        return HiddenDocument(sentences, keys)
+            loans.append(lent)
+        return HiddenDocument(sentences, keys, loans)
 
     def _chosen(self, tokens: Sequence[Sequence[int]], random: np.random.Generator) -> set[int]:
         """The rows of the words to hide."""

@@ -41,7 +41,13 @@ from dntm.training.processes import Device, Processes, processes
 from dntm.training.recipe import Recipe
 from dntm.training.run_folder import RunFolder
 from dntm.training.signals import CHECKPOINT_SECONDS, Interrupted, stop_signals
-from dntm.training.state import TrainingState, average, averaged, check_loss, set_learning_rate
+from dntm.training.state import (
+    TrainingState,
+    check_loss,
+    ema_weights,
+    set_learning_rate,
+    update_ema,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +77,7 @@ def train_run(
     The best weights are scored at the end; of the splits in `keep_records` the record of every
     predicted token stays in the run folder, as records-SPLIT.csv.
     """
-    dataset = Dataset.open(config.dataset)
+    dataset = Dataset.open(config.dataset).check_content()
     config = config.for_vocabulary(dataset.vocabulary)
     if config.model.kind == "kneser-ney":
         _count(config, dataset, keep_records, resume=resume)
@@ -217,13 +223,20 @@ def train_batch(
     nats = 0.0
     counts = tokens_of_windows([document.sentences for document in documents], recipe.truncation)
     mine = documents[group.rank :: group.count]
-    texts = windows([document.sentences for document in mine], recipe.truncation)
+    texts = windows(
+        [document.sentences for document in mine],
+        recipe.truncation,
+        [document.loans for document in mine],
+    )
     reading = model.initial_state(len(mine))
     for number, count in enumerate(counts):
         window = answers = None
         if (text := next(texts, None)) is not None:
             window = model.plan(
-                text.sentences, text.continues, every_context=model.naming is not None
+                text.sentences,
+                text.continues,
+                loans=text.loans,
+                every_context=model.naming is not None,
             )
             reading = reading.select(text.kept)
             start = number * recipe.truncation
@@ -236,7 +249,7 @@ def train_batch(
         check_loss(state, recipe, loss.item() / count, norm)
         state.optimizer.step()
         state.position.updates += 1
-        average(state, recipe)
+        update_ema(state, recipe)
         nats += surprisal.item()
     return sum(counts), nats
 
@@ -247,7 +260,7 @@ def _validate(
     """Score the dev split, note it, and keep the weights if they are the best so far."""
     position = state.position
     position.validations += 1
-    with averaged(state):
+    with ema_weights(state):
         records = TextModel(state.model, texts.vocabulary).records(texts.dev)
         scores = score_groups(records)
         check_loss(state, recipe, scores["all"].nats / scores["all"].tokens)

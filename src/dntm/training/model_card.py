@@ -1,13 +1,12 @@
 """The model card: what a model learned from, how, and what it came to, from its run's own files."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from dntm.evaluation.groups import TITLES
-from dntm.settings import read_yaml
+from dntm.settings import read_json, read_yaml
 from dntm.training.run_folder import RunFolder
 
 _LIMITS = (
@@ -23,8 +22,17 @@ def model_card(run: Path, static: Path | None = None, note: str = "") -> str:
     """The card in Markdown; `static` is the run of the baseline beside the model, `note` tells
     more about the data.
     """
+    try:
+        return _card(run, static, note)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{run} is damaged: no model card can be made of it: {error!r}") from None
+
+
+def _card(run: Path, static: Path | None, note: str) -> str:
     config = _read_yaml(run / "config.yaml")
-    dataset = json.loads((Path(config["dataset"]) / "dataset.json").read_text(encoding="utf-8"))
+    if "text" in config:
+        raise ValueError(f"{run} is a pretraining run, expected one of dntm train")
+    dataset = read_json(Path(config["dataset"]) / "dataset.json")
     sizes = config["model"]
     parts = [
         "# Model card",
@@ -54,9 +62,7 @@ def _data(dataset: dict[str, Any], config: dict[str, Any]) -> str:
     ]
     if config["pretrained"]:
         text = _read_yaml(Path(config["pretrained"]) / "config.yaml")
-        store = json.loads(
-            (Path(config["pretrained"]) / "text" / "text.json").read_text(encoding="utf-8")
-        )
+        store = read_json(Path(config["pretrained"]) / "text" / "text.json")
         names = ", ".join(Path(path).name for path in text["text"])
         lines.append(f"- Pretraining: {names}, {store['tokens']:,} words in short sentences.")
     return "\n".join(lines)

@@ -42,7 +42,13 @@ from dntm.training.sentence_batches import (
     sentence_batch,
 )
 from dntm.training.signals import CHECKPOINT_SECONDS, Interrupted, stop_signals
-from dntm.training.state import TrainingState, average, averaged, check_loss, set_learning_rate
+from dntm.training.state import (
+    TrainingState,
+    check_loss,
+    ema_weights,
+    set_learning_rate,
+    update_ema,
+)
 
 VALIDATION_SENTENCES = 1000
 
@@ -112,7 +118,7 @@ def _hand_in(
 ) -> None:
     """Write what pretraining is for."""
     model = state.model
-    with averaged(state):
+    with ema_weights(state):
         encoder = {n: p.detach().clone() for n, p in model.encoder.named_parameters()}
         x = model.x.detach().clone()
         learned = dict(model.named_parameters())
@@ -204,7 +210,7 @@ def pretrain_batch(
     check_loss(state, recipe, float(loss.item()) / max(mine.words, 1), norm)
     state.optimizer.step()
     state.position.updates += 1
-    average(state, recipe)
+    update_ema(state, recipe)
     return float(loss.item())
 
 
@@ -222,7 +228,7 @@ def _validate(
     answers = None
     if isinstance(state.model, GapNaming):
         bias, answers = torch.zeros_like(bias), nameable(store.vocabulary)
-    with averaged(state):
+    with ema_weights(state):
         model = state.model
         recovery = recover(sentences, model.contexts, model.compared(), bias, answers)
     found = asdict(recovery) if recovery.words else None

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from dntm.corpus.token_store import StoreConfig
+from dntm.model.config import LARGEST_SIZE
 from dntm.settings import settle, to_yaml
 from dntm.training.recipe import Optimisation
 
@@ -23,8 +24,8 @@ class EncoderConfig:
     def __post_init__(self) -> None:
         settle(self)
         for name in ("embedding_dim", "encoder_dim", "context_dim"):
-            if (size := getattr(self, name)) is not None and size < 1:
-                raise ValueError(f"{name} is {size}, expected at least 1")
+            if (size := getattr(self, name)) is not None and not 1 <= size <= LARGEST_SIZE:
+                raise ValueError(f"{name} is {size!r:.40}, expected 1 to {LARGEST_SIZE:,}")
 
 
 @dataclass(frozen=True, kw_only=True)

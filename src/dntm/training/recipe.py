@@ -24,7 +24,7 @@ class Optimisation:
     """Learning rate of the input embeddings x, as a share of the others'; a small one keeps word
     vectors they began with near to what they were, 0 fixes them."""
     average: float = 0.0
-    """Validate and keep an exponential average of the weights with this decay; 0: the weights
+    """Decay of the EMA of the weights, which is then what is validated and kept; 0: the weights
     themselves."""
 
     def __post_init__(self) -> None:

@@ -20,7 +20,8 @@ from typing import Any, Protocol
 import torch
 
 from dntm.files import folder_of_one, new_folder, remove_leftovers, write_text
-from dntm.model.checkpoint import check_weights, current_names, load_tensors, save_tensors
+from dntm.model.checkpoint import current_names, load_tensors, save_tensors
+from dntm.settings import read_json, shown
 from dntm.training.processes import MOST_THREADS, Processes
 from dntm.training.state import Model, TrainingState
 
@@ -54,10 +55,19 @@ class RunFolder:
         run is at work in it.
         """
         with folder_of_one(path) if group.is_first else nullcontext():
-            if group.is_first:
-                remove_leftovers(path)
-                remove_leftovers(path / "checkpoints")
-            yield cls(path)
+            run = cls(path)
+            try:
+                if group.is_first:
+                    run.sweep()
+                yield run
+            finally:
+                if group.is_first:  # once more: what was left a moment before was too new then
+                    run.sweep()
+
+    def sweep(self) -> None:
+        """Remove what killed processes left half written."""
+        remove_leftovers(self.path)
+        remove_leftovers(self.path / "checkpoints")
 
     def begin(self, config: RunConfig, *, resume: bool = False) -> None:
         """Begin a run, or with `resume` go on with what is there of it, be it nothing.
@@ -109,20 +119,21 @@ class RunFolder:
         if checkpoint is None:
             return None
         try:
-            numbers = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
-            version = numbers.pop("format_version")
-            metrics: str = numbers.pop("metrics")
-            numbers.pop("threads", None)
+            numbers = read_json(checkpoint / "state.json")
             tensors = current_names(load_tensors(checkpoint / "state.safetensors"))
-            weights = {n: v for n, v in tensors.items() if n.startswith(("model.", "average."))}
-            check_weights(weights, checkpoint / "state.safetensors")
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError) as error:
             raise ValueError(f"{checkpoint} is damaged: {error}") from None
+        version, metrics = (numbers.pop(name, None) for name in ("format_version", "metrics"))
+        numbers.pop("threads", None)
         if version != FORMAT_VERSION:
-            raise ValueError(f"{checkpoint}: format version {version}, expected {FORMAT_VERSION}")
+            raise ValueError(
+                f"{checkpoint}: format version {shown(version)}, expected {FORMAT_VERSION}"
+            )
+        if not isinstance(metrics, str) or not metrics.isascii():
+            raise ValueError(f"{checkpoint}: metrics are {shown(metrics)}, expected lines of text")
         try:
             state.restore(tensors, numbers)
-        except (ValueError, TypeError, KeyError) as error:
+        except ValueError as error:
             raise ValueError(f"{checkpoint}: {error}") from None
         return metrics
 
@@ -133,8 +144,8 @@ class RunFolder:
         """
         try:
             path = (self.latest() or self.path) / "state.json"
-            threads: Any = json.loads(path.read_text(encoding="utf-8"))["threads"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            threads = read_json(path).get("threads")
+        except (OSError, ValueError):
             return 0
         return threads if type(threads) is int and 0 < threads < MOST_THREADS else 0
 
@@ -152,8 +163,7 @@ class RunFolder:
     def read_results(self) -> dict[str, Any]:
         """What the run came to; ValueError where it has not ended."""
         try:
-            text = self.results.read_text(encoding="utf-8")
-            results: dict[str, Any] = json.loads(text, object_hook=_nan_for_null)
+            results: dict[str, Any] = _nan_for_null(read_json(self.results))
         except FileNotFoundError:
             raise ValueError(
                 f"{self.path} has no all_results.json: the run has not ended"
@@ -173,8 +183,10 @@ def _null_for_nan(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _nan_for_null(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: math.nan if value is None else value for name, value in values.items()}
+def _nan_for_null(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _nan_for_null(item) for name, item in value.items()}
+    return math.nan if value is None else value
 
 
 def _first_difference(saved: str, given: str) -> str:

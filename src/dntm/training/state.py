@@ -1,19 +1,20 @@
 """TrainingState: all that a run carries from one update to the next.
 
 Saved and restored, it makes the run go on as if it had never stopped: weights, Adam's moments,
-averaged weights, the generator of dropout, the position in the data and the sums not yet reported.
+the EMA of the weights, the generator of dropout, the position in the data, sums not yet reported.
 """
 
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dntm.settings import shown
 from dntm.training.recipe import Optimisation
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -39,16 +40,32 @@ class Position:
     """The lowest validation perplexity so far."""
     validations: int = 0
 
+    @classmethod
+    def of(cls, numbers: dict[str, Any]) -> "Position":
+        """From what JSON holds; ValueError where that is none."""
+        names = [field.name for field in fields(cls)]
+        if odd := sorted(set(names) ^ set(numbers)):
+            raise ValueError(f"missing or unknown numbers: {shown(', '.join(odd))}")
+        for name in names:
+            value, whole = numbers[name], name not in ("nats", "best")
+            if type(value) is not int and (whole or type(value) is not float):
+                raise ValueError(f"{name} is {shown(value)}, expected a number")
+            if not value >= 0:
+                raise ValueError(f"{name} is {shown(value)}, expected at least 0")
+        if not numbers["nats"] <= MOST_NATS * numbers["tokens"]:
+            raise ValueError(f"nats is {shown(numbers['nats'])}, expected those of the tokens")
+        return cls(**numbers)
+
 
 @dataclass
 class TrainingState(Generic[Model]):
-    """Weights, optimiser, averages, generator and position."""
+    """Weights, optimiser, EMA of the weights, generator and position."""
 
     model: Model
     optimizer: torch.optim.Optimizer
     generator: torch.Generator
-    average: dict[str, Tensor]
-    """The averaged weights by name; empty where the recipe keeps none."""
+    ema: dict[str, Tensor]
+    """EMA of the weights by name; empty where the recipe keeps none."""
     position: Position = field(default_factory=Position)
 
     @classmethod
@@ -70,11 +87,11 @@ class TrainingState(Generic[Model]):
             groups.append({"params": slow, "weight_decay": 0.0, "rate": recipe.embedding_rate})
         kind = torch.optim.AdamW if recipe.weight_decay else torch.optim.Adam
         optimizer = kind(groups, lr=recipe.learning_rate, fused=True)
-        average = {}
+        ema = {}
         if recipe.average:
-            average = {name: p.detach().clone() for name, p in model.named_parameters()}
+            ema = {name: p.detach().clone() for name, p in model.named_parameters()}
         generator = torch.Generator(learned[0].device).manual_seed(seed)
-        return cls(model, optimizer, generator, average)
+        return cls(model, optimizer, generator, ema)
 
     def draw_anew(self, *numbers: int) -> None:
         """Let dropout follow from these numbers alone, whatever was drawn before."""
@@ -84,7 +101,7 @@ class TrainingState(Generic[Model]):
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor by name."""
         found = {f"model.{name}": p.detach() for name, p in self.model.named_parameters()}
-        found |= {f"average.{name}": value for name, value in self.average.items()}
+        found |= {f"average.{name}": value for name, value in self.ema.items()}
         for number, values in self.optimizer.state_dict()["state"].items():
             found |= {f"optimizer.{number}.{name}": value for name, value in values.items()}
         found["generator"] = self.generator.get_state()
@@ -95,34 +112,54 @@ class TrainingState(Generic[Model]):
         return asdict(self.position)
 
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
-        """Take on a saved state; ValueError where it is of another model."""
+        """Take on a saved state; ValueError where it is of another model, or none."""
+        position = Position.of(numbers)
         parameters = dict(self.model.named_parameters())
-        expected = {f"model.{name}" for name in parameters} | {
-            f"average.{name}" for name in self.average
-        }
-        found = {name for name in tensors if name.startswith(("model.", "average."))}
-        if found != expected:
-            odd = sorted(found ^ expected)[0]
-            raise ValueError(f"the checkpoint is of another model: {odd} is in only one of them")
-        with torch.no_grad():
-            for name, parameter in parameters.items():
-                if parameter.shape != tensors[f"model.{name}"].shape:
-                    raise ValueError(
-                        f"{name} has shape {tuple(tensors[f'model.{name}'].shape)} in the "
-                        f"checkpoint, expected {tuple(parameter.shape)}"
-                    )
-                parameter.copy_(tensors[f"model.{name}"])
-            for name, value in self.average.items():
-                value.copy_(tensors[f"average.{name}"])
-        moments: dict[int, dict[str, Tensor]] = {}
+        learned = [p for group in self.optimizer.param_groups for p in group["params"]]
+        expected = {f"model.{name}": p.detach() for name, p in parameters.items()}
+        expected |= {f"average.{name}": value for name, value in self.ema.items()}
+        expected["generator"] = self.generator.get_state()
+        for number in {key.split(".")[1] for key in tensors if key.startswith("optimizer.")}:
+            if not (number.isdecimal() and int(number) < len(learned)):
+                raise ValueError(f"moments of parameter {shown(number)} of {len(learned)}")
+            moments = _moments(learned[int(number)])
+            expected |= {f"optimizer.{number}.{name}": value for name, value in moments.items()}
+        if odd := sorted(expected.keys() ^ tensors.keys()):
+            raise ValueError(f"the checkpoint is of another model: {odd[0]} is in only one of them")
+        for name, value in expected.items():
+            if (tensors[name].shape, tensors[name].dtype) != (value.shape, value.dtype):
+                raise ValueError(
+                    f"{name} is {_kind(tensors[name])} in the checkpoint, expected {_kind(value)}"
+                )
+            if value.is_floating_point() and not bool(tensors[name].isfinite().all()):
+                raise ValueError(f"{name} holds NaN or infinite numbers")
+        state: dict[int, dict[str, Tensor]] = {}
         for key, value in tensors.items():
             if key.startswith("optimizer."):
                 _, number, name = key.split(".")
-                moments.setdefault(int(number), {})[name] = value
+                state.setdefault(int(number), {})[name] = value
+        try:
+            self.generator.set_state(tensors["generator"])
+        except RuntimeError as error:
+            raise ValueError(f"generator: {shown(str(error))}") from None
         saved = self.optimizer.state_dict()
-        self.optimizer.load_state_dict({**saved, "state": moments})
-        self.generator.set_state(tensors["generator"])
-        self.position = Position(**numbers)
+        self.optimizer.load_state_dict({**saved, "state": state})
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                parameter.copy_(tensors[f"model.{name}"])
+            for name, value in self.ema.items():
+                value.copy_(tensors[f"average.{name}"])
+        self.position = position
+
+
+def _moments(parameter: Tensor) -> dict[str, Tensor]:
+    """What Adam keeps of a parameter."""
+    like = parameter.detach()
+    return {"step": torch.zeros(()), "exp_avg": like, "exp_avg_sq": like}
+
+
+def _kind(value: Tensor) -> str:
+    return f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
 
 
 class Diverged(ValueError):  # noqa: N818
@@ -156,25 +193,23 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, recipe: Optimisation, do
 
 
 @torch.no_grad()
-def average(state: TrainingState[Model], recipe: Optimisation) -> None:
-    """Move the averaged weights toward the current ones, faster at the beginning."""
-    if state.average:
+def update_ema(state: TrainingState[Model], recipe: Optimisation) -> None:
+    """Move the EMA toward the current weights, with a smaller decay at the beginning."""
+    if state.ema:
         updates = state.position.updates
         decay = min(recipe.average, updates / (updates + 10))
         weights = dict(state.model.named_parameters())
-        torch._foreach_lerp_(
-            list(state.average.values()), [weights[n] for n in state.average], 1 - decay
-        )
+        torch._foreach_lerp_(list(state.ema.values()), [weights[n] for n in state.ema], 1 - decay)
 
 
 @contextmanager
-def averaged(state: TrainingState[Model]) -> Iterator[None]:
-    """The averaged weights in the model's place, where the recipe keeps them."""
-    if not state.average:
+def ema_weights(state: TrainingState[Model]) -> Iterator[None]:
+    """The EMA in the place of the model's weights, where the recipe keeps one."""
+    if not state.ema:
         yield
         return
     weights = {name: p.detach().clone() for name, p in state.model.named_parameters()}
-    _set_weights(state, state.average)
+    _set_weights(state, state.ema)
     try:
         yield
     finally:

@@ -127,7 +127,11 @@ def dynamic_logits(
     column = np.empty_like(owned)
     column[owned] = np.arange(len(owned)) - np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
     terms = y.term(d.index_select(0, indices(owned, d)))
-    known = indices(column[window.known[sentence]], h)
+    states = window.known[sentence]
+    for change in window.changes:
+        first, end = np.searchsorted(positions, (change.begins, change.token))
+        states[first:end, change.row] = change.before
+    known = indices(column[states], h)
     return torch.cat(
         [
             (hidden @ term.t()).gather(1, state)

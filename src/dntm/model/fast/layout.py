@@ -76,9 +76,9 @@ class Layout:
     segments: tuple[Segment, ...]
     order: Int[np.ndarray, " active"]
     """The documents that have sentences, longest first."""
-    read: Int[np.ndarray, " read"]
+    read: Int[np.ndarray, " tokens"]
     """The place of each token in reading order."""
-    sentence: Int[np.ndarray, " read"]
+    sentence: Int[np.ndarray, " tokens"]
     """The sentence of each token, counted through the batch."""
     document: Int[np.ndarray, " sentences"]
     """The document of each sentence."""

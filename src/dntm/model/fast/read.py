@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from dntm.model.cache import History, Recall
-from dntm.model.entity_nlm import Followed
+from dntm.model.cache import History, Recall, remember
+from dntm.model.entity_nlm import Tracked
 from dntm.model.fast.entity_memory import (
     add_dynamic_terms,
     dynamic_logits,
@@ -45,7 +45,7 @@ class Read:
     """As of each token in reading order, where the model has a salience term."""
     history: tuple[History, ...] | None
     """Of each document before the window, where the model has a cache."""
-    followed: Followed | None
+    tracked: Tracked | None
     """The entities' states, where the model is one after EntityNLM."""
     after: ReadingState
     """The state after the window."""
@@ -86,24 +86,26 @@ def read(
         h, c = all_h.index_select(0, ends), all_c.index_select(0, ends)
     else:
         all_h, h, c = model.lstm.carry(x, layout.segments, h, c)
-    mentions, last = state.follow(window)
-    after = state.after(window, table, h, c, mentions=last, history=state.remember(window, all_h))
-    after, followed = replace(after, past=past), None
+    followed = state.follow(window)
+    after = replace(state.after(window, table, h, c, followed), past=past)
+    if state.history is not None:
+        after = replace(after, history=remember(window, state.history, all_h))
+    tracked = None
     if model.entity_states is not None and state.mentions is not None:
         assert state.current is not None
-        followed = model.entity_states.follow(
-            layout, all_h, state.memory, state.current, state.mentions
+        tracked = model.entity_states.track(
+            window, all_h, state.memory, state.current, state.mentions
         )
-        after = replace(after, memory=followed.memory, current=followed.last)
+        after = replace(after, memory=tracked.memory, current=tracked.last)
     return Read(
         window=window,
         x=x,
         h=all_h,
         c=all_c,
         d=table[:, : model.config.context_dim],
-        mentions=mentions,
+        mentions=None if followed is None else followed.tokens,
         history=state.history,
-        followed=followed,
+        tracked=tracked,
         after=after,
     )
 
@@ -121,9 +123,9 @@ def predict(
     h = read.h.index_select(0, indices(read.window.layout.read[positions], read.h))
     h = _dropout(model, h, model.config.dropout_hidden, generator)
     mentions = None if read.mentions is None else read.mentions.at(positions)
-    if read.followed is not None and model.entity_states is not None:
+    if read.tracked is not None and model.entity_states is not None:
         assert mentions is not None
-        words, entities = model.entity_states.predict(read.followed, h, positions, mentions)
+        words, entities = model.entity_states.predict(read.tracked, h, positions, mentions)
         if model.salience is not None:
             entities = entities + model.salience.logits(h, mentions)
         return words, entities
@@ -136,7 +138,7 @@ def recall(
     """What the cache says after these tokens; None where the model has none."""
     if model.cache is None or read.history is None:
         return None
-    return Recall.at(model.cache, read.window.layout, read.history, read.h, positions)
+    return Recall.at(model.cache, read.window, read.history, read.h, positions)
 
 
 def entity_logits(
@@ -168,6 +170,9 @@ def _embed(
     looked_up = nn.functional.embedding(tokens, model.x.weight)
     words, *encoded = torch.split(looked_up, [len(part) for part in parts])
     table = state.memory.flatten(0, 1)
+    if window.guests:
+        guests = state.guests(window, model.initial_state(1).memory[0, 0])
+        table = torch.cat((table, guests))
     W_dx = None if model.x.W_d is None else Deferred(model.x.W_d)
     if model.encoder is not None and model.merging is not None:
         table = state_table(

@@ -14,22 +14,29 @@ one level.
 Every state d_{e,i} is a row of one growing table: first the memory the window begins with, a row
 for each document and entity, then each merged context, level by level. A state is known by this row
 everywhere. A context nobody reads is never encoded.
+
+Where a row of the vocabulary changes hands (`corpus.rows`), the state it stands for is another row
+of the table from there on: that of a guest, who had no row as the window began, or of one that lost
+its row inside the window. The guests' states lie between the memory and the contexts.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 
+from dntm.corpus.rows import Loan
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model.fast.encoding import Call, Context, Level, Side, lay_out_encoding, sides
 from dntm.model.fast.layout import Layout, Sentence, lay_out
 
 EncodedDocument = Sequence[Sentence]
 """A document's sentences as vocabulary rows, <bos> and <eos> around each."""
+Loans = Sequence[Sequence[Sequence[Loan]]]
+"""Of each sentence of each document; empty where there are none at all."""
 
 
 class WindowText(NamedTuple):
@@ -43,9 +50,12 @@ class WindowText(NamedTuple):
     """Indices of these documents in the window before: their state is `state.select(kept)`."""
     documents: list[int]
     """Indices of these documents in the batch."""
+    loans: Loans
 
 
-def windows(documents: Sequence[EncodedDocument], size: int) -> Iterator[WindowText]:
+def windows(
+    documents: Sequence[EncodedDocument], size: int, loans: Loans = ()
+) -> Iterator[WindowText]:
     """Yields the batch `size` sentences at a time; a document that has ended is left out."""
     active = list(range(len(documents)))
     kept = list(range(len(documents)))
@@ -58,6 +68,7 @@ def windows(documents: Sequence[EncodedDocument], size: int) -> Iterator[WindowT
             [len(documents[d]) > end for d in active],
             kept,
             active,
+            [loans[d][start:end] for d in active] if loans else (),
         )
 
 
@@ -79,6 +90,25 @@ class Merges:
     """Table row of d_{e,i}."""
 
 
+class Change(NamedTuple):
+    """A row changes hands; tokens count in reading order through the documents."""
+
+    document: int
+    begins: int
+    """The <bos> of the sentence."""
+    token: int
+    """The token that predicts the new owner's mention, and knows of the change."""
+    row: int
+    """From zero."""
+    entity: int
+    """The new owner's number in its document."""
+    former: int
+    before: int
+    """Table row of the former owner's state."""
+    after: int
+    """Table row of the new owner's."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Window:
     """How to read the next sentences of every document of a batch."""
@@ -98,6 +128,13 @@ class Window:
     """`known[s, e]`: table row of d_e before sentence s."""
     memory: Int[np.ndarray, "batch entities"]
     """`memory[d, e]`: table row of d_e after the window."""
+    changes: tuple[Change, ...]
+    guests: int
+    """How many states of guests there are, in the order of the changes that bring them in."""
+
+    def is_guest(self, change: Change) -> bool:
+        """Whether the new owner had no row as the window began."""
+        return 0 <= change.after - self.memory.size < self.guests
 
 
 def plan(
@@ -107,6 +144,7 @@ def plan(
     dynamic_input: bool,
     dynamic_output: bool,
     continues: Sequence[bool] | None = None,
+    loans: Loans = (),
     every_context: bool = False,
 ) -> Window:
     """Plan the reading of each document's next sentences (none where it ended earlier).
@@ -121,11 +159,20 @@ def plan(
             f"continues tells of {len(continues)} documents, expected {len(documents)}"
         )
     contexts: list[Context] = []
+    changes: list[Change] = []
     before: list[Int[np.ndarray, " entities"]] = []
     mentions = [[_mentions(sentence, entities) for sentence in text] for text in documents]
     current = np.arange(len(documents) * entities).reshape(len(documents), entities)
+    guests = _guests(loans)
+    made = current.size + guests
+    unused, begins = iter(range(current.size, made)), 0
     for document, found in enumerate(mentions):
+        lent = loans[document] if loans else [()] * len(found)
+        lost: dict[int, int] = {}
+        # Where rows are lent, what comes back may come back in another row.
         last = {entity: s for s, mentioned in enumerate(found) for _, entity in mentioned}
+        if any(lent):
+            last = dict.fromkeys(last, len(found) - 1)
         for s, mentioned in enumerate(found):
             read_as_output = dynamic_output and (continues[document] or s + 1 < len(found))
             encoded = [
@@ -135,34 +182,68 @@ def plan(
                 or read_as_output
                 or (dynamic_input and (continues[document] or last[entity] > s))
             ]
+            for loan in lent[s]:
+                after = lost.pop(loan.entity) if loan.entity in lost else next(unused)
+                lost[loan.former] = int(current[document, loan.row - 1])
+                current[document, loan.row - 1] = after
+                token = begins + loan.position
+                owners = loan.entity, loan.former, lost[loan.former], after
+                changes.append(Change(document, begins, token, loan.row - 1, *owners))
+            begins += len(documents[document][s])
             before.append(current[document].copy())
             level = 0
             if dynamic_input and encoded:
-                level = _level(mentioned, encoded, before[-1] - current.size, contexts)
+                level = _level(mentioned, encoded, before[-1] - made, contexts)
             for position, entity in encoded:
                 previous = int(current[document, entity])
-                step = _step(previous - current.size, level, contexts)
-                state = current.size + len(contexts)
+                step = _step(previous - made, level, contexts)
+                state = made + len(contexts)
                 current[document, entity] = state
                 contexts.append(
                     Context(
                         document, len(before) - 1, position, entity, previous, state, level, step
                     )
                 )
-    row = _table_rows(contexts, current.size)
+    row = _table_rows(contexts, made)
+    changes = [c._replace(before=int(row[c.before]), after=int(row[c.after])) for c in changes]
     contexts = [
         c._replace(previous=int(row[c.previous]), state=int(row[c.state])) for c in contexts
     ]
     known = row[np.array(before, dtype=np.int64).reshape(len(before), entities)]
-    made_before = current.size + (0 if dynamic_input else len(contexts))
+    made_before = made + (0 if dynamic_input else len(contexts))
     sentences = [sentence for text in documents for sentence in text]
     flat = [mentioned for found in mentions for mentioned in found]
     read = _sides(sentences, flat, known, contexts, made_before)
-    return _assemble(lay_out(documents, continues), flat, read, contexts, known, row[current])
+    layout = lay_out(documents, continues)
+    window = _assemble(layout, flat, read, contexts, known, row[current])
+    return _with_changes(window, changes, guests) if changes else window
 
 
 Mentioned = tuple[tuple[int, int], ...]
 """Position and entity (from zero) of a sentence's mentions."""
+
+
+def _guests(loans: Loans) -> int:
+    """How many new owners there are that did not lose a row to an earlier loan of the window."""
+    count = 0
+    for sentences in loans:
+        lost: set[int] = set()
+        for loan in (loan for sentence in sentences for loan in sentence):
+            count += loan.entity not in lost
+            lost.discard(loan.entity)
+            lost.add(loan.former)
+    return count
+
+
+def _with_changes(window: Window, changes: Sequence[Change], guests: int) -> Window:
+    """The window with its changes, and with the guests' states among those of their documents."""
+    window = replace(window, changes=tuple(changes), guests=guests)
+    brought: list[list[int]] = [[] for _ in window.states]
+    for change in window.changes:
+        if window.is_guest(change):
+            brought[change.document].append(change.after)
+    states = zip(window.states, brought, strict=True)
+    return replace(window, states=tuple(np.array([*own, *more], np.int64) for own, more in states))
 
 
 def _mentions(sentence: Sentence, entities: int) -> Mentioned:
@@ -268,4 +349,6 @@ def _assemble(  # noqa: PLR0917
         ),
         known=known,
         memory=memory,
+        changes=(),
+        guests=0,
     )

@@ -1,0 +1,312 @@
+"""Files that were edited, damaged or made to do harm: one sentence each, and nothing is written."""
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from dntm.corpus.dataset import content_hash
+from dntm.experiments.paper import MODELS
+from dntm.experiments.study import Cell, StudyFolder
+from dntm.study import jobs
+from dntm.training.run_folder import RunFolder
+from tests.cli.running import fails, run
+
+SIZES = [f"--model.{name}-dim=4" for name in ("embedding", "hidden", "encoder", "context")]
+DEEP = "[" * 100_000
+QUICK = 5.0
+"""Seconds of processor time within which a hostile file is refused."""
+
+Capture = pytest.CaptureFixture[str]
+Command = tuple[str | Path, ...]
+Edit = Callable[[dict[str, Any]], object]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset, a run on it that was stopped before its last epoch, and a pretraining run."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "text").mkdir()
+    for split, count in (("train", 6), ("dev", 2), ("test", 2)):
+        chains = {
+            "sentences": [["Ann", "met", "Bo"], ["she", "left"]],
+            "clusters": [[[0, 0], [3, 3]]],
+        }
+        lines = [json.dumps({"doc_key": f"{split}{i}", **chains}) for i in range(count)]
+        (folder / "text" / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "words.txt").write_text("Ann met Bo. She left. A dog barked at the cat.\n" * 40)
+    run("data", "build", folder / "text", "--output-dir", folder / "dataset", "--max-entities", "3")
+    run("train", "--dataset", folder / "dataset", "--output-dir", folder / "run", *SIZES,
+        "--training.epochs=1")  # fmt: skip
+    run("pretrain", "--text", folder / "words.txt", "--output-dir", folder / "pretraining",
+        *SIZES[:1], *SIZES[2:3], "--training.iterations=3", "--store.min-count=1",
+        "--training.batch=4")  # fmt: skip
+    return folder
+
+
+@pytest.fixture
+def copy(made: Path, tmp_path: Path) -> Path:
+    """The same to be damaged; the run reads the dataset beside it."""
+    shutil.copytree(made, tmp_path / "made")
+    settings = tmp_path / "made" / "run" / "config.yaml"
+    settings.write_text(settings.read_text().replace(str(made), str(tmp_path / "made")))
+    return tmp_path / "made"
+
+
+def edit(path: Path, change: Edit) -> None:
+    found = json.loads(path.read_text())
+    change(found)
+    path.write_text(json.dumps(found))
+
+
+def sentence(capsys: Capture, *arguments: str | Path) -> str:
+    """What a command says; it takes not long to say it, and not many words."""
+    began = time.process_time()
+    said = fails(capsys, *arguments).splitlines()[-1]
+    assert time.process_time() - began < QUICK
+    assert len(said) < 600
+    return said
+
+
+@pytest.mark.parametrize("name", ["embedding_dim", "hidden_dim", "encoder_dim", "context_dim"])
+@pytest.mark.parametrize("size", [24.0, 10**6, 10**9, 10**18, True])
+def test_a_size_that_cannot_be_is_refused_before_anything_is_made(
+    copy: Path, capsys: Capture, name: str, size: object
+) -> None:
+    edit(copy / "run" / "best" / "config.json", lambda c: c.update({name: size}))
+
+    said = sentence(capsys, "evaluate", copy / "run")
+
+    assert "best" in said
+    assert name in said or "expected (" in said
+
+
+@pytest.mark.parametrize("number", [10**9, 10**18, 3.0, -1, None, "3", True])
+def test_a_number_of_entities_that_cannot_be_is_refused(
+    copy: Path, capsys: Capture, number: object
+) -> None:
+    edit(copy / "run" / "best" / "config.json", lambda c: c.update(entities=number, vocabulary=9))
+    edit(copy / "dataset" / "dataset.json", lambda d: d.update(entities=number))
+    edit(copy / "pretraining" / "best" / "config.json", lambda c: c.update(entities=number))
+
+    for command in (
+        ("read", "--model", copy / "run", copy / "words.txt"),
+        ("data", "show", copy / "dataset"),
+        ("neighbours", copy / "pretraining", "the [] barked"),
+    ):
+        assert sentence(capsys, *command)
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("run/best/config.json", ("evaluate", "run")),
+        ("dataset/dataset.json", ("data", "stats", "dataset")),
+        ("dataset/train.jsonl", ("data", "show", "dataset")),
+        ("dataset/dataset.json", ("export", "run", "--output-dir", "new")),
+        ("run/all_results.json", ("export", "run", "--output-dir", "new")),
+        ("run/STATE/state.json", ("train", "--output-dir", "run", "--resume")),
+        ("pretraining/best/config.json", ("evaluate-encoder", "pretraining")),
+        ("pretraining/text/text.json", ("evaluate-encoder", "pretraining")),
+        ("pretraining/machine.json", ("pretrain", "--output-dir", "pretraining", "--resume")),
+        ("run/config.yaml", ("train", "--output-dir", "run", "--resume")),
+        ("text/train.jsonl", ("data", "build", "text", "--output-dir", "new")),
+    ],
+)
+def test_json_of_any_depth_is_refused(
+    copy: Path, capsys: Capture, name: str, command: tuple[str, ...]
+) -> None:
+    state = RunFolder(copy / "run").latest()
+    assert state is not None
+    path = copy / name.replace("STATE", f"checkpoints/{state.name}")
+    path.write_text(DEEP)
+
+    said = sentence(capsys, *(copy / word if (copy / word).exists() else word for word in command))
+
+    assert path.name in said
+    shutil.rmtree("new", ignore_errors=True)
+
+
+def test_a_row_without_a_word_is_named(copy: Path, capsys: Capture) -> None:
+    for folder in ("run/best", "dataset"):
+        vocabulary = copy / folder / "vocab.txt"
+        lines = vocabulary.read_text().splitlines()
+        vocabulary.write_text("\n".join(["", *lines[:6], "", *lines[8:], ""]).lstrip("\n"))
+
+    commands: tuple[Command, ...] = (("evaluate", copy / "run"), ("data", "show", copy / "dataset"))
+    for command in commands:
+        assert "vocab.txt, line 7: found no word" in sentence(capsys, *command)
+
+
+def states() -> dict[str, Edit]:
+    """Edits of `state.json`."""
+    names = ("epoch", "batch", "updates", "nats", "tokens", "best", "validations")
+    found: dict[str, Edit] = {"format_version": lambda s: s.update(format_version=[])}
+    values: tuple[Any, ...] = (None, "1", -1, [1], True, {})
+    for name in names:
+        for value in values:
+            found[f"{name} {value!r}"] = lambda s, n=name, v=value: s.update({n: v})  # type: ignore[misc]
+    found["a name more"] = lambda s: s.update(colour=1)
+    found["a name less"] = lambda s: s.pop("batch")
+    found["nats of nobody"] = lambda s: s.update(nats=1e300, tokens=1)
+    found["NaN"] = lambda s: s.update(best=float("nan"))
+    found["no metrics"] = lambda s: s.pop("metrics")
+    found["metrics of numbers"] = lambda s: s.update(metrics=[1, 2])
+    return found
+
+
+@pytest.mark.parametrize("what", list(states()))
+def test_an_edited_state_is_refused(copy: Path, capsys: Capture, what: str) -> None:
+    state = RunFolder(copy / "run").latest()
+    assert state is not None
+    edit(state / "state.json", states()[what])
+
+    said = sentence(capsys, "train", "--output-dir", copy / "run", "--resume")
+
+    assert str(state) in said
+
+
+TENSORS: dict[str, Callable[[dict[str, torch.Tensor]], object]] = {
+    "another shape": lambda t: t.update({"optimizer.0.exp_avg": torch.zeros(3)}),
+    "another type": lambda t: t.update({"optimizer.0.exp_avg": t["optimizer.0.exp_avg"].long()}),
+    "NaN moments": lambda t: t.update(
+        {"optimizer.0.exp_avg_sq": t["optimizer.0.exp_avg_sq"] * torch.nan}
+    ),
+    "a moment less": lambda t: t.pop("optimizer.1.exp_avg"),
+    "a moment more": lambda t: t.update({"optimizer.0.max_exp_avg": torch.zeros(1)}),
+    "no step": lambda t: t.pop("optimizer.0.step"),
+    "a step of two": lambda t: t.update({"optimizer.0.step": torch.zeros(2)}),
+    "no such parameter": lambda t: t.update({"optimizer.99.step": torch.zeros(())}),
+    "no number": lambda t: t.update({"optimizer.x.step": torch.zeros(())}),
+    "too many points": lambda t: t.update({"optimizer.0.a.b": torch.zeros(())}),
+    "another tensor": lambda t: t.update({"colour": torch.zeros(1)}),
+    "no generator": lambda t: t.pop("generator"),
+    "a short generator": lambda t: t.update({"generator": t["generator"][:-8].clone()}),
+    "a generator of numbers": lambda t: t.update({"generator": torch.zeros(5056)}),
+    "an empty generator": lambda t: t.update({"generator": torch.zeros(0, dtype=torch.uint8)}),
+    "a generator of 255": lambda t: t.update({"generator": torch.full_like(t["generator"], 255)}),
+}
+
+
+@pytest.mark.parametrize("what", list(TENSORS))
+def test_edited_tensors_of_a_state_are_refused(copy: Path, capsys: Capture, what: str) -> None:
+    state = RunFolder(copy / "run").latest()
+    assert state is not None
+    tensors = load_file(state / "state.safetensors")
+    TENSORS[what](tensors)
+    save_file(tensors, state / "state.safetensors")
+
+    said = sentence(capsys, "train", "--output-dir", copy / "run", "--resume")
+
+    assert str(state) in said
+
+
+def test_a_pretraining_run_is_told_from_a_language_model(copy: Path, capsys: Capture) -> None:
+    pretraining = copy / "pretraining"
+
+    commands: tuple[Command, ...] = (
+        ("evaluate", pretraining),
+        ("cloze", pretraining),
+        ("export", pretraining, "--output-dir", copy / "new"),
+        ("read", "--model", pretraining, copy / "words.txt"),
+    )
+    for command in commands:
+        assert "pretraining" in sentence(capsys, *command).replace(str(pretraining), "")
+    assert not (copy / "new").exists()
+
+
+def test_an_output_folder_that_is_a_loop_of_links_is_refused(copy: Path, capsys: Capture) -> None:
+    (copy / "one").symlink_to(copy / "two")
+    (copy / "two").symlink_to(copy / "one")
+
+    commands: tuple[Command, ...] = (
+        ("data", "build", copy / "text", "--output-dir", copy / "one"),
+        ("export", copy / "run", "--output-dir", copy / "one"),
+        ("train", "--dataset", copy / "dataset", "--output-dir", copy / "one", *SIZES),
+        ("evaluate", copy / "run", "--by-document", copy / "one"),
+        ("reproduce", "--corpus", copy / "dataset", "--output-dir", copy / "one"),
+    )
+    for command in commands:
+        assert str(copy / "one") in sentence(capsys, *command)
+
+
+def test_a_document_without_a_sentence_is_refused(copy: Path, capsys: Capture) -> None:
+    with (copy / "dataset" / "train.jsonl").open("a") as file:
+        file.write('{"name": "empty", "sentences": [], "surfaces": []}\n')
+    information = copy / "dataset" / "dataset.json"
+    edit(information, lambda d: d.update(content_hash=content_hash(copy / "dataset")))
+    command = ("train", "--dataset", copy / "dataset", "--output-dir", copy / "new", *SIZES)
+
+    said = sentence(capsys, *command, "--training.batch=1")
+
+    assert "train.jsonl, line 7: not a document: expected at least one sentence" in said
+
+
+def test_half_a_character_in_a_name_is_malformed_and_can_be_skipped(
+    copy: Path, capsys: Capture
+) -> None:
+    with (copy / "text" / "train.jsonl").open("a") as file:
+        file.write('{"doc_key": "\\ud800", "sentences": [["a"]], "clusters": []}\n')
+    command = ("data", "build", copy / "text", "--output-dir", copy / "new")
+
+    said = sentence(capsys, *command)
+    run(*command, "--on-error", "skip")
+
+    assert "train.jsonl, line 7" in said
+    assert "1 malformed documents left out" in capsys.readouterr().err
+
+
+def test_a_document_is_shown_without_what_would_steer_the_terminal(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    steering = "\x1b]0;owned\x07"
+    words = [["Ann", f"x{steering}"], ["Ann", "left"]]
+    document = {"doc_key": f"a{steering}", "sentences": words, "clusters": [[[0, 1], [2, 2]]]}
+    (tmp_path / "train.jsonl").write_text(json.dumps(document))
+    run("data", "build", tmp_path / "train.jsonl", "--output-dir", tmp_path / "new")
+
+    for more in ((), ("--original", "--colour", "always")):
+        capsys.readouterr()
+        run("data", "show", tmp_path / "new", *more)
+        shown = capsys.readouterr().out
+        assert "Ann" in shown or "[1]" in shown
+        assert "\x1b]" not in shown
+        assert "\x07" not in shown
+
+
+def test_a_gap_in_a_sentence_of_thousands_of_words_is_refused(copy: Path, capsys: Capture) -> None:
+    said = sentence(capsys, "fill", "Ann met " * 1500 + "[] .", "--model", copy / "run")
+
+    assert "3,002 words, expected at most 500" in said
+
+
+def test_the_last_words_of_a_cell_are_cut(tmp_path: Path) -> None:
+    folder, cell = StudyFolder(tmp_path), Cell(MODELS["A"], 1)
+    log = folder.run(cell) / "log.txt"
+    log.parent.mkdir(parents=True)
+    log.write_text("error: " + "x" * 1_000_000)
+
+    assert len(jobs._last_words(log, 1)) <= 1000
+
+
+@pytest.mark.parametrize("name", ["train.jsonl", "test.jsonl"])
+def test_a_dataset_that_was_changed_is_neither_trained_nor_evaluated_on(
+    copy: Path, capsys: Capture, name: str
+) -> None:
+    path = copy / "dataset" / name
+    path.write_text(path.read_text().replace("left", "came"))
+
+    train = sentence(
+        capsys, "train", "--dataset", copy / "dataset", "--output-dir", copy / "new", *SIZES
+    )
+    evaluated = [sentence(capsys, command, copy / "run") for command in ("evaluate", "cloze")]
+
+    for said in (train, *evaluated):
+        assert "was changed since it was built: its hash differs" in said
+    assert not (copy / "new").exists()
