@@ -6,7 +6,7 @@ is that of one machine, which is printed with it.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,7 +17,7 @@ from dntm.cli.runs import refuse_unused
 from dntm.corpus.dataset import Split
 from dntm.files import write_text
 from dntm.model.config import ModelConfig
-from dntm.training.pretraining_config import EncoderConfig
+from dntm.training.config import EncoderConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +149,43 @@ class Train(_Timed):
         print(f"400 sentences    {long * 1e3:12,.3f} ms/token ({found.long_over_short:.2f}x)")
         settings = {"text": text, "batch": self.batch, "rounds": self.rounds, "seed": self.seed}
         self._keep(settings, found.as_plain())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peers(_Timed):
+    """Time every peer beside our models: training, scoring, parameters and memory."""
+
+    dataset: Path | None = None
+    """The dataset folder to sample documents from; random documents where not given."""
+    batch: int = 8
+    """Documents read side by side."""
+    rounds: int = 2
+    """How often each is timed; the best time counts."""
+    seed: int = 0
+    """Which documents are sampled."""
+    model: ModelConfig = field(default_factory=ModelConfig)
+
+    def run(self) -> None:
+        """Print the table."""
+        self._set_threads()
+        import torch
+
+        from dntm.benchmark.machine import clock_name
+        from dntm.benchmark.peers import benchmark_peers
+
+        found = benchmark_peers(
+            self.model, dataset=self.dataset, batch=self.batch, rounds=self.rounds, seed=self.seed
+        )
+        _print_machine(torch.get_num_threads(), clock_name())
+        print(f"{'':28}{'parameters':>12}{'trained/s':>12}{'scored/s':>12}{'memory GB':>12}")
+        for cost in found:
+            trained = "" if cost.trained is None else f"{cost.trained:,.0f}"
+            memory = "" if cost.peak_memory_gb is None else f"{cost.peak_memory_gb:.2f}"
+            scored = f"{cost.scored:,.0f}"
+            print(f"{cost.name:28}{cost.parameters:12,}{trained:>12}{scored:>12}{memory:>12}")
+        text = "random documents" if self.dataset is None else str(self.dataset)
+        settings = {"text": text, "batch": self.batch, "rounds": self.rounds, "seed": self.seed}
+        self._keep(settings, {"peers": [asdict(cost) for cost in found]})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,14 +54,16 @@ class Reader(TextScores):
         resolver: Resolver | None = None,
         *,
         precision: Precision = "double",
+        cache: bool = False,
     ) -> Self:
         """Load a run folder or a checkpoint; without a path, the model that comes with dntm.
 
         `static` is the checkpoint of a baseline to compare with. `resolver` finds the entities of
         texts that are read with entities="resolver". Single `precision` is faster, and numbers
-        then differ by some 1e-6 with what is read in the same batch.
+        then differ by some 1e-6 with what is read in the same batch. With `cache` both models have
+        the neural cache that their checkpoints carry (`model/cache.py`).
         """
-        return cls(ModelPair.load(path, static, precision), resolver)
+        return cls(ModelPair.load(path, static, precision, cache=cache), resolver)
 
     def prepare(
         self,

@@ -24,7 +24,7 @@ from dntm.corpus.rows import Lender, Loan
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows, row_of_entity
 from dntm.model.fast.window import EncodedDocument, Merges
 from dntm.model.naming import nameable
-from dntm.training.recipe import Recipe
+from dntm.training.config import Recipe
 
 FREQUENT = 100
 """So many of the most frequent words are never hidden."""
