@@ -25,6 +25,6 @@ def test_words_and_memory_are_those_of_the_text(
     assert f"{20 * len(STORY.split())} words of {text}, 2 entities" in printed
     assert re.search(rf"both models +[\d,]+ words/s, {precision} precision", printed)
     assert found["words"] == 20 * len(STORY.split())
-    assert found["tokens"] == 20 * 25
+    assert found["tokens"] == 20 * (22 + 4)
     assert 0 < found["memory_early"] <= found["memory_end"]
     assert found["words_per_second"] < found["output_words_per_second"]
