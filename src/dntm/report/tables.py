@@ -12,6 +12,7 @@ from dntm.evaluation.groups import PAPER_GROUPS, TITLES
 from dntm.evaluation.uncertainty import Comparison
 from dntm.experiments.paper import (
     BASELINE,
+    MODELS,
     PAPER_TABLE_1,
     PAPER_TABLE_3,
     PAPER_TABLE_4,
@@ -33,7 +34,7 @@ from dntm.report.document import (
     plus_minus,
     signed,
 )
-from dntm.report.results import ModelResults, StudyResults
+from dntm.report.results import ModelResults, PeerRun, Run, StudyResults, perplexities, stacked
 
 _MORE_ROWS = ("Tokens", "Entity tokens", "Unknown words")
 _COLUMNS = tuple(
@@ -226,6 +227,56 @@ def _comparison_data(name: str, group: str, found: Comparison) -> dict[str, Scal
         "ratio_high": found.ratio_interval[1],
         "documents": found.documents,
     }
+
+
+def peers_table(results: StudyResults) -> Table:
+    """The peers and the paper's models that they stand beside, all against the baseline."""
+    runs: dict[str, Sequence[Run | PeerRun]] = {
+        name: found.runs for name, found in results.models.items() if MODELS[name].leads
+    }
+    runs |= results.peers
+    baseline = runs.get(BASELINE)
+    rows: list[Row] = []
+    data: list[dict[str, Scalar]] = []
+    sums = {
+        name: {group: stacked([run.groups[group] for run in found]) for group in GROUPS}
+        for name, found in runs.items()
+    }
+    best = {
+        group: f"{min(perplexities(own[group]).mean() for own in sums.values()):.1f}"
+        for group in GROUPS
+    }
+    for name, found in runs.items():
+        size = found[0].parameters
+        entries = [Entry(MODELS[name].title), Entry(f"{size / 1e6:.2f}M")]
+        row: dict[str, Scalar] = {"model": name, "seeds": len(found), "parameters": size}
+        for group in GROUPS:
+            values = perplexities(sums[name][group])
+            row[group], row[f"{group}_error"] = mean_error(values)
+            against = None
+            if baseline and name != BASELINE:
+                against = compare(sums[BASELINE][group], sums[name][group])
+            under = f"{_change(against).text} {_change(against).under}" if against else ""
+            bold = f"{values.mean():.1f}" == best[group]
+            entries.append(Entry(plus_minus(values, 1), under, bold))
+            row[f"{group}_ratio"] = against.ratio if against else None
+            low, high = against.ratio_interval if against else (None, None)
+            row[f"{group}_ratio_low"], row[f"{group}_ratio_high"] = low, high
+        rows.append(Row(tuple(entries)))
+        data.append(row)
+    return Table(
+        key="peers",
+        title="Peers: perplexity by token group on the test split",
+        caption="What people would use instead, on the same tokens and with the same vocabulary, "
+        "trained alike and tuned on the dev split. Lower is better, the best is bold. Mean ± "
+        "standard error over seeds; below it the change against the baseline (A) with the 95 % "
+        "interval of a paired bootstrap over whole documents. The parameters of the 5-gram model "
+        "are its n-grams.",
+        header=("Model", "Parameters", *_COLUMNS),
+        words=1,
+        rows=tuple(rows),
+        data=tuple(data),
+    )
 
 
 def table_4(results: StudyResults) -> Table:

@@ -96,7 +96,8 @@ class TrainConfig:
     dataset: Path
     """The dataset folder (dntm data build)."""
     output_dir: Path = RUN
-    """The run folder to make; where not given, its dataset, variant and seed name it."""
+    """The run folder to make; where not given, its dataset, variant (of a peer its kind) and seed
+    name it."""
     seed: int = 1
     """Seed of the initial weights, the order of documents and dropout."""
     start_from: Path | None = None
@@ -119,7 +120,8 @@ class TrainConfig:
                 "embeddings begin with: give the vectors to dntm pretrain"
             )
         if self.output_dir == RUN:
-            name = f"{resolved(self.dataset).name}-{self.model.variant}-{self.seed}"
+            kind = self.model.variant if self.model.kind == "dntm" else self.model.kind
+            name = f"{resolved(self.dataset).name}-{kind}-{self.seed}"
             object.__setattr__(self, "output_dir", RUN.parent / name)
 
     def for_vocabulary(self, vocabulary: Vocabulary) -> Self:

@@ -74,9 +74,12 @@ class HiddenDocument:
     """Of each sentence."""
 
     @classmethod
-    def of(cls, sentences: EncodedDocument) -> "HiddenDocument":
-        """A document in which nothing is hidden and no row is lent."""
-        return cls(sentences, [[0] * len(s) for s in sentences], [()] * len(sentences))
+    def of(
+        cls, sentences: EncodedDocument, loans: Sequence[Sequence[Loan]] = ()
+    ) -> "HiddenDocument":
+        """A document in which nothing is hidden; without `loans` no row is lent."""
+        none = [[0] * len(sentence) for sentence in sentences]
+        return cls(sentences, none, loans or [()] * len(sentences))
 
 
 @dataclass(frozen=True)
