@@ -1,5 +1,6 @@
 # make quickstart   from a clone to a first result
 # make test         lint, types, layers, the API's pages and tests, as CI runs them
+# make torture      damaged files, kills and rude clients, many of each (minutes; docs/reliability.md)
 # make docs         the API reference from the docstrings, in build/api
 # make default-model   train the model in the box anew (default_model.mk)
 
@@ -9,13 +10,16 @@ BIN    := $(VENV)/bin
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= $(shell nproc 2>/dev/null || echo 1)
 
-.PHONY: quickstart test install install-dev browser lint types layers docs unit format clean
+.PHONY: quickstart test torture install install-dev browser lint types layers docs unit format clean
 
 # The paper's study in small: a slice of the default corpus, the baseline (A) and the dynamic model (D)
 quickstart: install
 	$(BIN)/dntm reproduce --preset quick --output-dir studies/quickstart
 
 test: install-dev browser lint types layers docs unit
+
+torture: install-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.torture
 
 install: $(VENV)/.installed
 

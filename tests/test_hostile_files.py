@@ -241,9 +241,9 @@ def test_a_document_without_a_sentence_is_refused(copy: Path, capsys: Capture) -
         file.write('{"name": "empty", "sentences": [], "surfaces": []}\n')
     information = copy / "dataset" / "dataset.json"
     edit(information, lambda d: d.update(content_hash=content_hash(copy / "dataset")))
-    command = ("train", "--dataset", copy / "dataset", "--output-dir", copy / "new", *SIZES)
+    new = ("--output-dir", copy / "new", "--training.batch=1")
 
-    said = sentence(capsys, *command, "--training.batch=1")
+    said = sentence(capsys, "train", "--dataset", copy / "dataset", *new, *SIZES)
 
     assert "train.jsonl, line 7: not a document: expected at least one sentence" in said
 

@@ -21,6 +21,7 @@ from dntm.report.write import write_report
 from dntm.settings import merged
 from dntm.study.cell import run_cell
 from dntm.study.plan import agree
+from dntm.study.trial import measure
 from dntm.training.run_folder import RunFolder
 from tests.study.small import write_corpus
 
@@ -103,6 +104,23 @@ def test_records_made_while_a_cell_was_training_are_made_again(
     expected = RunFolder(run).read_results()["splits"]["test"]["all"]["nats"]
     assert score_groups(records)["all"].nats == pytest.approx(expected)
     assert folder.finished(cell)
+
+
+def test_a_study_may_have_documents_with_more_entities_than_rows(
+    config: StudyConfig, tmp_path: Path
+) -> None:
+    build = replace(config.build, rows="lend", max_entities=1)
+    config = replace(config, build=build, models=("D-gru-relu",))
+    folder, cell = StudyFolder(tmp_path / "study"), cells(config)[0]
+    agree(folder, config)
+
+    list(run_cell(folder, config, cell, lambda _: None))
+    speeds = measure(folder, config, [cell.model], threads=1)
+
+    records = Records.read(folder.run(cell) / "records-test.csv")
+    assert records.entity.max() == 2
+    assert folder.finished(cell)
+    assert speeds["D"].trained > 1
 
 
 def test_a_study_gets_its_peers_and_a_table_of_them(config: StudyConfig, tmp_path: Path) -> None:

@@ -8,14 +8,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import tyro
 
 from dntm.benchmark.machine import machine_name
 from dntm.cli.runs import refuse_unused
 from dntm.corpus.dataset import Split
 from dntm.files import write_text
 from dntm.model.config import ModelConfig
-from dntm.training.pretraining_config import EncoderConfig
+from dntm.training.config import EncoderConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +215,37 @@ class Cloze(_Timed):
         print(f"peak memory      {found.peak_memory_gb:12,.2f} GB")
         settings = {"text": str(self.dataset), "split": self.split, "seed": self.seed}
         self._keep(settings, found.as_plain())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read(_Timed):
+    """Time the reading of a long text by the dynamic and the static model, and watch its memory."""
+
+    source: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """A text, for example a novel; of several documents the first."""
+    model: Path | None = None
+    """A run folder or checkpoint; without it, the model that comes with dntm."""
+    precision: Literal["double", "single"] = "double"
+    """The precision of both models."""
+    threads: int = 1
+    """Threads of the matrix products; 0: as many as PyTorch chooses."""
+
+    def run(self) -> None:
+        """Print words a second and memory."""
+        self._set_threads()
+        from dntm.benchmark.reading import measure
+
+        found = measure(self.source, self.model, self.precision)
+        words, limit = found.words_per_second, found.output_words_per_second
+        print(f"{found.words:,} words of {self.source}, {found.entities:,} entities")
+        _print_machine(self.threads, "processor")
+        print(f"both models      {words:12,.0f} words/s, {self.precision} precision")
+        print(
+            f"output layers    {limit:12,.0f} words/s ({words / limit:.0%}): their products alone"
+        )
+        early, end = found.memory_early, found.memory_end
+        print(f"peak memory      {early:.0f} MiB after a tenth, {end:.0f} MiB at the end")
+        self._keep({"text": str(self.source), "precision": self.precision}, found.as_plain())
 
 
 @dataclass(frozen=True, kw_only=True)

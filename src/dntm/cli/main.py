@@ -47,6 +47,7 @@ COMMANDS = {
     "benchmark train": ("benchmark:Train", "how fast the model trains on this machine"),
     "benchmark peers": ("benchmark:Peers", "what each peer costs beside our models"),
     "benchmark cloze": ("benchmark:Cloze", "how fast the cloze test runs on this machine"),
+    "benchmark read": ("benchmark:Read", "how fast a long text is read, and in how much memory"),
     "benchmark serve": ("benchmark:Serve", "the page with many readers at once"),
 }
 

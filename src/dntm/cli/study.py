@@ -177,7 +177,7 @@ class RunCell:
         if self.name not in found:
             raise ValueError(f"{self.study} has no cell {self.name!r}: {', '.join(found)}")
         from dntm.study.cell import run_cell
-        from dntm.training.signals import Interrupted
+        from dntm.training.processes import Interrupted
 
         try:
             for progress in run_cell(folder, config, found[self.name], _say):

@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, Self
 
 import numpy as np
@@ -34,9 +35,11 @@ from dntm.corpus.source import InputError
 from dntm.corpus.text import Documents
 from dntm.corpus.vocabulary import SPECIALS, UNK, TextSettings, Vocabulary, straightened
 from dntm.files import new_folder, write_text
-from dntm.settings import read_json, settle
+from dntm.settings import cut, read_json, settle
 
 FORMAT_VERSION = 1
+_NO_HEADER = (SyntaxError, MemoryError, TokenError)
+"""What numpy also raises for the damaged header of an array."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +102,9 @@ class TokenStore:
                 for name in ("counts", "tokens", "starts")
             }
             files = np.array(information["files"], dtype=np.int64).reshape(-1, 3)
-        except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
-            raise ValueError(f"{folder} holds no text ready for pretraining: {error}") from None
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, *_NO_HEADER) as error:
+            problem = cut(str(error), 300)
+            raise ValueError(f"{folder} holds no text ready for pretraining: {problem}") from None
         vocabulary = Vocabulary.load(folder / "vocab.txt", entities=0)
         store = cls(vocabulary, **arrays, train=files[:, :2], held_out=files[:, 1:])
         if not store._fits_together(files):

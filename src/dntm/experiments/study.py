@@ -20,8 +20,7 @@ from dntm.experiments.paper import MODELS, PAPER_TABLE_3, PEERS, StudyModel
 from dntm.experiments.recipes import PRETRAINING, RECIPES
 from dntm.model.config import ModelConfig
 from dntm.settings import merged, read_yaml, settle, to_yaml
-from dntm.training.pretraining_config import PretrainRecipe
-from dntm.training.recipe import Recipe
+from dntm.training.config import PretrainRecipe, Recipe
 
 RESULTS = ("all_results.json", "records-test.csv", "cloze-test.csv")
 """The files that make a cell finished; each is written aside and moved into place. Peers that are

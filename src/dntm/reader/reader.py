@@ -32,7 +32,7 @@ from dntm.reader.questions import (
 from dntm.reader.reading import Reading, SentenceReading, Unit, check_unit
 from dntm.reader.scores import TextScores
 from dntm.reader.streaming import ReadingPosition, Streaming, read_sentences, read_texts
-from dntm.reader.text import Kinds, PreparedText, Text, prepare, tokens_of
+from dntm.reader.text import Kinds, PreparedText, Text, check_entities, prepare, tokens_of
 
 
 class Reader(TextScores):
@@ -160,6 +160,7 @@ class Reader(TextScores):
         position, lexicon = self.position(history, entities=entities), self._engine.lexicon
         if isinstance(prefix, str):
             prefix = tokens_of(prefix, position.names, position.surfaces, lexicon)
+        check_entities(prefix, position.names)
         return predict(self._engine, position, prefix, k)
 
     def ranks(self, text: Text, *, entities: Kinds = None) -> list[list[int]]:

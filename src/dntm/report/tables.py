@@ -8,8 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dntm.corpus.dataset import SplitStatistics
-from dntm.evaluation.groups import PAPER_GROUPS as GROUPS
-from dntm.evaluation.groups import TITLES
+from dntm.evaluation.groups import PAPER_GROUPS, TITLES
 from dntm.evaluation.uncertainty import Comparison
 from dntm.experiments.paper import (
     BASELINE,
@@ -39,7 +38,8 @@ from dntm.report.results import ModelResults, PeerRun, Run, StudyResults, perple
 
 _MORE_ROWS = ("Tokens", "Entity tokens", "Unknown words")
 _COLUMNS = tuple(
-    f"({number}) {TITLES[group].full.capitalize()}" for number, group in enumerate(GROUPS, start=1)
+    f"({number}) {TITLES[group].full.capitalize()}"
+    for number, group in enumerate(PAPER_GROUPS, start=1)
 )
 _OVER_SEEDS = (
     "Lower is better. Mean ± standard error over seeds; below it the paper's value on OntoNotes."
@@ -128,7 +128,7 @@ def against_baseline(results: StudyResults) -> Table:
     data: list[dict[str, Scalar]] = []
     for block in _blocks(results):
         for place, model in enumerate(block):
-            found = {group: _comparison(results, model, group) for group in GROUPS}
+            found = {group: _comparison(results, model, group) for group in PAPER_GROUPS}
             changes = (_change(comparison) for comparison in found.values())
             words = (Entry(model.title), Entry(model.detail))
             rows.append(Row((*words, *changes), block=place == 0))
@@ -156,7 +156,7 @@ def _blocks(results: StudyResults) -> Iterator[list[StudyModel]]:
 def _best(results: StudyResults, models: Sequence[StudyModel]) -> dict[str, str]:
     """Of each group the lowest mean, as it is printed: what looks equal is equally bold."""
     best = {}
-    for group in GROUPS:
+    for group in PAPER_GROUPS:
         found = [results.models[m.name] for m in models if m.name in results.models]
         means = [float(model.perplexities(group).mean()) for model in found]
         if len(means) > 1:
@@ -167,7 +167,7 @@ def _best(results: StudyResults, models: Sequence[StudyModel]) -> dict[str, str]
 def _groups(results: StudyResults, model: StudyModel, best: dict[str, str]) -> list[Entry]:
     found, paper = results.models.get(model.name), PAPER_TABLE_3.get(model.name)
     entries = []
-    for group in GROUPS:
+    for group in PAPER_GROUPS:
         values = None if found is None else found.perplexities(group)
         bold = values is not None and f"{values.mean():.1f}" == best.get(group)
         under = paper_value(getattr(paper, group) if paper else None, 1)
@@ -195,7 +195,7 @@ def _data(results: StudyResults, model: StudyModel) -> dict[str, Scalar]:
         "parameters": found.runs[0].parameters if found else None,
         "finetuned": found.runs[0].finetuned if found else None,
     }
-    for group in GROUPS:
+    for group in PAPER_GROUPS:
         row[group], row[f"{group}_error"] = mean_error(found.perplexities(group) if found else None)
         value = getattr(paper, group) if paper else None
         row[f"{group}_paper"] = value.mean if value else None

@@ -81,7 +81,8 @@ def _fill_gaps(run: Path, dataset: Dataset, sitting: Sitting) -> None:
     if not (run / _RECORDS).exists():
         model.records(documents).write(run / _RECORDS)
     sitting.note(now=True)
-    texts = [ClozeText.of(document) for document in documents]
+    # Candidates are entities with a row: documents that lend rows are not in the cloze test.
+    texts = [ClozeText.of(d) for d in documents if d.largest <= dataset.vocabulary.entities]
     cloze = ClozeRecords.of(texts, model.fill_all(texts))
     sitting.note(now=True)
     cloze.write(run / _CLOZE)

@@ -18,8 +18,7 @@ from dntm.experiments.study import Cell, StudyConfig, StudyFolder
 from dntm.files import claimed, new_folder, write_text
 from dntm.model.config import ModelConfig
 from dntm.study.jobs import run_part
-from dntm.training.config import TrainConfig
-from dntm.training.pretraining_config import EncoderConfig, PretrainConfig
+from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
 
 Say = Callable[[str], None]
 PRETRAINING = "pretraining"

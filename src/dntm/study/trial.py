@@ -98,10 +98,10 @@ def pretraining_seconds(folder: StudyFolder, config: StudyConfig, threads: int) 
     import torch
 
     from dntm.model.sentence_completion import SentenceCompletion
+    from dntm.training.batches import POOL, SentenceBatch
     from dntm.training.pretraining import pretrain_batch
     from dntm.training.processes import alone
     from dntm.training.run_folder import RunFolder
-    from dntm.training.sentence_batches import POOL, SentenceBatch
     from dntm.training.state import TrainingState
 
     torch.set_num_threads(threads)
@@ -196,6 +196,7 @@ def _descends(model: StudyModel) -> bool:
 def _try(dataset: Dataset, config: StudyConfig, tried: StudyModel) -> Speed:
     import torch
 
+    from dntm.corpus.rows import encode
     from dntm.evaluation.cloze import ClozeRecords, ClozeText
     from dntm.model.language_model import DynamicTextModel
     from dntm.model.text_model import TextModel
@@ -214,8 +215,9 @@ def _try(dataset: Dataset, config: StudyConfig, tried: StudyModel) -> Speed:
         model.freeze_encoder()
     state = TrainingState.start(model, recipe, seed=0)
     documents = [
-        HiddenDocument.of([vocabulary.encode(sentence) for sentence in document.sentences])
+        HiddenDocument.of(rows.sentences, rows.loans)
         for document in islice(dataset.documents("train"), TRIAL_BATCHES * recipe.batch)
+        for rows in [encode(document, vocabulary)]
     ]
     once = epoch_batches(len(documents), recipe.batch, seed=0, epoch=0)
     batches = islice(cycle(once), TRIAL_BATCHES + 1)
@@ -227,7 +229,7 @@ def _try(dataset: Dataset, config: StudyConfig, tried: StudyModel) -> Speed:
     next(read)  # the first one prepares much that the others find done
     reader = TextModel(model, vocabulary)
     sample = list(islice(dataset.documents("test"), 6))
-    texts = [ClozeText.of(document) for document in sample]
+    texts = [ClozeText.of(d) for d in sample if d.largest <= vocabulary.entities]
     return Speed(
         trained=_rate(read),
         scored=_rate(sum(map(len, found)) for found in [reader.score_all(sample)]),

@@ -34,13 +34,18 @@ from dntm.model.naming import nameable
 from dntm.model.reading_state import ReadingState
 from dntm.model.text_model import TextModel
 from dntm.training.batches import epoch_batches, tokens_of_windows
-from dntm.training.config import TrainConfig
+from dntm.training.config import Recipe, TrainConfig
 from dntm.training.hidden_words import HiddenDocument, Hiding, TrainingDocument, answers_of
 from dntm.training.initial import initial_model
-from dntm.training.processes import Device, Processes, processes
-from dntm.training.recipe import Recipe
+from dntm.training.processes import (
+    CHECKPOINT_SECONDS,
+    Device,
+    Interrupted,
+    Processes,
+    processes,
+    stop_signals,
+)
 from dntm.training.run_folder import RunFolder
-from dntm.training.signals import CHECKPOINT_SECONDS, Interrupted, stop_signals
 from dntm.training.state import (
     TrainingState,
     check_loss,

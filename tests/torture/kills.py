@@ -1,0 +1,208 @@
+"""kill -9 at any moment: whatever was running ends, taken up again, with the same bits.
+
+Commands run in forks of a process that has PyTorch loaded but has computed nothing yet, so that a
+kill costs no import. (Cells of a study are processes of their own, which the study starts.)
+"""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from dntm.cli import data, study, train  # noqa: F401 (loaded once, for all forks)
+from dntm.cli.main import main
+from dntm.corpus.dataset import Dataset
+from dntm.study import cell  # noqa: F401
+from dntm.training import language_modelling, pretraining
+from dntm.training.run_folder import RunFolder
+from tests.torture.trying import Tally
+
+SIZES = [f"--model.{name}-dim=8" for name in ("embedding", "hidden", "encoder", "context")]
+ENOUGH = 600.0
+"""Seconds after which a command that nobody kills has hung."""
+ACTS = ("forged iron", "kneaded dough", "sang songs", "sold salt")
+
+
+def make(folder: Path) -> Path:
+    """A corpus, a dataset, a run and a pretraining, each of them small."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = random.Random(5)
+    for split, count in (("train", 24), ("dev", 4), ("test", 4)):
+        lines = [json.dumps({"doc_key": f"{split}{n}", **_story(rng)}) for n in range(count)]
+        (folder / "corpus").mkdir(exist_ok=True)
+        (folder / "corpus" / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    text = "".join(f"{rng.choice(('Ann', 'Bo'))} {rng.choice(ACTS)} again.\n" for _ in range(400))
+    (folder / "words.txt").write_text(text)
+    for command in (_build(folder, "dataset"), _train(folder, "run"), _pretrain(folder)):
+        code, said = wait(start(command, folder / "log.txt"), folder / "log.txt")
+        assert code == 0, said
+    return folder
+
+
+def _story(rng: random.Random) -> dict[str, object]:
+    people = dict(zip(("Ann", "Bo"), rng.sample(ACTS, 2), strict=True))
+    order = [rng.choice(sorted(people)) for _ in range(6)]
+    sentences = [[who, *people[who].split(), "."] for who in order]
+    clusters = [[[4 * s, 4 * s] for s, name in enumerate(order) if name == who] for who in people]
+    return {"sentences": sentences, "clusters": clusters}
+
+
+def _build(folder: Path, target: str) -> list[str]:
+    where = ["--output-dir", str(folder / target), "--max-entities=2", "--keep-single"]
+    return ["data", "build", str(folder / "corpus"), *where]
+
+
+def _train(folder: Path, target: str) -> list[str]:
+    where = ["--dataset", str(folder / "dataset"), "--output-dir", str(folder / target)]
+    recipe = ["--training.epochs=2", "--training.batch=4", "--training.truncation=3"]
+    return ["train", *where, *SIZES, *recipe]
+
+
+def _pretrain(folder: Path) -> list[str]:
+    where = ["--text", str(folder / "words.txt"), "--output-dir", str(folder / "pretraining")]
+    sizes = ["--model.embedding-dim=8", "--model.encoder-dim=8", "--store.min-count=1"]
+    recipe = ["--training.iterations=30", "--training.batch=16", "--training.validations=3"]
+    return ["pretrain", *where, *sizes, "--store.held-out=0.1", *recipe]
+
+
+def start(command: list[str], log: Path) -> int:
+    """Run a command in a fork; returns its process."""
+    if child := os.fork():
+        return child
+    code = 1
+    try:
+        os.setsid()
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        for module in (language_modelling, pretraining):
+            vars(module)["CHECKPOINT_SECONDS"] = 0.0
+        main(command)
+        code = 0
+    except SystemExit as exit_:
+        code = exit_.code if isinstance(exit_.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+        code = 99
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def wait(child: int, log: Path, seconds: float = ENOUGH) -> tuple[int | None, str]:
+    """The code of a process, None where it does not end in time, and what it said."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status), log.read_text(errors="replace")
+        time.sleep(0.005)
+    return None, ""
+
+
+def kill_train(folder: Path, kills: int, seed: int) -> Tally:
+    """A run that is killed again and again ends with the bits of one that was not."""
+    command = [*_train(folder, "run"), "--resume"]
+    return _kill(command, folder / "run", _run_bits, kills, seed)
+
+
+def kill_pretrain(folder: Path, kills: int, seed: int) -> Tally:
+    """The same for pretraining."""
+    command = [*_pretrain(folder), "--resume"]
+    return _kill(command, folder / "pretraining", _run_bits, kills, seed)
+
+
+def kill_build(folder: Path, kills: int, seed: int) -> Tally:
+    """A dataset is there as a whole or not at all."""
+    command = [*_build(folder, "dataset"), "--overwrite"]
+    return _kill(command, folder / "dataset", _dataset_bits, kills, seed)
+
+
+def kill_reproduce(folder: Path, kills: int, seed: int) -> Tally:
+    """A study ends with the same tables, and its cells end with it."""
+    settings = folder / "study-settings.yaml"
+    sizes = ", ".join(f"{n}_dim: 8" for n in ("embedding", "hidden", "encoder", "context"))
+    settings.write_text(f"model: {{{sizes}}}\ntraining: {{epochs: 2}}\nmodels: [A]\n")
+    command = ["reproduce", "--corpus", str(folder / "dataset"), "--config", str(settings),
+               "--output-dir", str(folder / "study"), "--jobs=1", "--threads=1",
+               "--no-estimate"]  # fmt: skip
+    return _kill(command, folder / "study", _study_bits, kills, seed)
+
+
+def _kill(
+    command: list[str], target: Path, bits: Callable[[Path], str], kills: int, seed: int
+) -> Tally:
+    folder, name = target.parent, " ".join(command[: 2 if command[0] == "data" else 1])
+    rng, tally, log = random.Random(seed), Tally(f"kill -9: {name}"), folder / "log.txt"
+    shutil.rmtree(target, ignore_errors=True)
+    began = time.monotonic()
+    code, said = wait(start(command, log), log)
+    tally.expect(f"{name}, not killed: code {code}: {said[-300:]}", holds=code == 0)
+    if code != 0:
+        return tally
+    took, expected = time.monotonic() - began, bits(target)
+    shutil.rmtree(target)
+    while tally.tried < kills:
+        child = start(command, log)
+        time.sleep(rng.random() * took * rng.choice((0.2, 1.0, 1.0)))
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            code, said = os.waitstatus_to_exitcode(status), log.read_text(errors="replace")
+            tally.expect(f"{name} after kills: code {code}: {said[-300:]}", holds=code == 0)
+            tally.expect(f"{name} after kills: other bits", holds=bits(target) == expected)
+            shutil.rmtree(target, ignore_errors=True)
+            continue
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        tally.tried += 1
+        tally.expect(f"kill {tally.tried}: half a target", holds=_is_whole(target))
+    time.sleep(2.1)  # what is younger is not taken for a leftover
+    code, said = wait(start(command, log), log)
+    tally.expect(f"{name}, at last: code {code}: {said[-300:]}", holds=code == 0)
+    tally.expect(f"{name}: Traceback", holds="Traceback" not in said)
+    tally.expect(f"{name}, at last: other bits", holds=bits(target) == expected)
+    left = [p for p in folder.rglob(".*") if p.name != ".locks" and ".locks" not in p.parts]
+    tally.expect(f"{name} leaves {sorted(p.name for p in left)}", holds=not left)
+    return tally
+
+
+def _is_whole(target: Path) -> bool:
+    """Nothing that has its final name is half there."""
+    for path in target.rglob("*.json") if target.is_dir() else ():
+        if not any(part.startswith(".") for part in path.relative_to(target).parts):
+            json.loads(path.read_text())
+    if (target / "dataset.json").exists():
+        Dataset.open(target).check_content()
+    return True
+
+
+def _hash(files: list[Path]) -> str:
+    found = hashlib.sha256()
+    for path in files:
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _run_bits(run: Path) -> str:
+    latest = RunFolder(run).latest()
+    assert latest is not None
+    names = ("metrics.jsonl", "best/model.safetensors", "best/vocab.txt", "all_results.json")
+    return latest.name + _hash([run / name for name in names] + [latest / "state.safetensors"])
+
+
+def _dataset_bits(dataset: Path) -> str:
+    return _hash(sorted(dataset.iterdir()))
+
+
+def _study_bits(study_: Path) -> str:
+    runs = [path for path in (study_ / "runs").iterdir() if path.is_dir()]
+    tables = sorted((study_ / "report" / "tables").glob("*.csv"))
+    return "".join(map(_run_bits, sorted(runs))) + _hash(tables)

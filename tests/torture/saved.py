@@ -1,0 +1,188 @@
+"""Damaged checkpoints, states, datasets, stores and settings: refused, or read as they were."""
+
+import dataclasses
+import io
+import random
+import shutil
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load, save
+
+import dntm
+from dntm.benchmark.machine import Sitting
+from dntm.cli.data import print_table_1
+from dntm.corpus.dataset import SPLITS, Dataset
+from dntm.corpus.token_store import TokenStore
+from dntm.experiments.study import PRESETS, StudyConfig
+from dntm.model.language_model import DynamicTextModel
+from dntm.model.pretrained_encoder import PretrainedEncoder
+from dntm.model.sentence_completion import SentenceCompletion
+from dntm.settings import merged, read_yaml
+from dntm.training.config import TrainConfig
+from dntm.training.model_card import model_card
+from dntm.training.pretraining_config import PretrainConfig
+from dntm.training.run_folder import RunFolder
+from dntm.training.state import TrainingState
+from tests.torture.trying import Tally, damaged, edited_json
+
+
+class Saved:
+    """A dataset, a run on it and a pretraining (`kills.make`), and what comes of their files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.run, self.dataset, self.pretraining = (
+            folder / name for name in ("run", "dataset", "pretraining")
+        )
+        (folder / "study.yaml").write_text(PRESETS["quick"].to_yaml())
+        latest = RunFolder(self.run).latest()
+        assert latest is not None
+        self.state = latest
+        found = Dataset.open(self.dataset)
+        self.documents = list(found.documents("test"))
+        self.config = merged(
+            TrainConfig(dataset=Path()), read_yaml(self.run / "config.yaml"), "config.yaml"
+        ).for_vocabulary(found.vocabulary)
+
+    def kinds(self) -> dict[str, tuple[list[Path], Callable[[], object]]]:
+        """Files by kind, and what is made of them: the same where they are the same."""
+        best, text = self.pretraining / "best", self.pretraining / "text"
+        checkpoint = self.run / "best"
+        return {
+            "checkpoint": (sorted(checkpoint.iterdir()), self.scores),
+            "training state": (sorted(self.state.iterdir()), self.restored),
+            "dataset": (sorted(self.dataset.iterdir()), self.read),
+            "pretrained encoder": (sorted(best.iterdir()), self.contexts),
+            "text of pretraining": (sorted(text.iterdir()), self.stored),
+            "settings": (
+                [self.run / "config.yaml", self.pretraining / "config.yaml",
+                 self.folder / "study.yaml"],
+                self.settings,
+            ),
+            "results": (
+                [self.run / "all_results.json", self.pretraining / "machine.json"], self.results
+            ),
+        }  # fmt: skip
+
+    def scores(self) -> object:
+        model = dntm.load(self.run)
+        found = np.concatenate([model.score(document) for document in self.documents])
+        assert np.isfinite(found).all()
+        return found.tobytes()
+
+    def restored(self) -> object:
+        model = DynamicTextModel(self.config.model, torch.Generator().manual_seed(1))
+        state = TrainingState.start(model, self.config.training, 1)
+        RunFolder(self.run).load(state)
+        # The numbers have no checksum: a digit that was changed is another number
+        return {name: value.numpy().tobytes() for name, value in state.tensors().items()}
+
+    def read(self) -> object:
+        found = Dataset.open(self.dataset).check_content()
+        with redirect_stdout(io.StringIO()):
+            print_table_1(found)
+        return [document for split in SPLITS for document in found.documents(split)]
+
+    def contexts(self) -> object:
+        pretrained = PretrainedEncoder.load(self.pretraining / "best")
+        found = SentenceCompletion.of(pretrained).contexts([np.array([3, 4, 5])])
+        assert bool(found.isfinite().all())
+        return found.numpy().tobytes()
+
+    def stored(self) -> object:
+        store = TokenStore.open(self.pretraining / "text")
+        stretches = np.concatenate((store.train, store.held_out))
+        return sum(
+            int(sum(store.sentence(n).sum() for n in range(first, end)))
+            for first, end in stretches.tolist()
+        )
+
+    def settings(self) -> object:
+        base = PretrainConfig(text=(), output_dir=Path())
+        merged(self.config, read_yaml(self.run / "config.yaml"), "config.yaml")
+        merged(base, read_yaml(self.pretraining / "config.yaml"), "config.yaml")
+        return dataclasses.asdict(StudyConfig.from_yaml(self.folder / "study.yaml")) and None
+
+    def results(self) -> object:
+        RunFolder(self.run).read_results()
+        model_card(self.run)
+        Sitting.begin(self.pretraining / "machine.json", 1)
+        return None
+
+
+GUARDED = ("checkpoint", "training state", "dataset", "pretrained encoder")
+"""Kinds whose content is checked: damaged bytes that are taken must mean the same."""
+
+
+def damaged_files(folder: Path, count: int, seed: int) -> list[Tally]:
+    """Every kind gets its share; `folder` is what `kills.make` has made."""
+    saved, rng = Saved(folder), random.Random(seed)
+    tallies = []
+    kinds = saved.kinds()
+    for kind, (files, work) in kinds.items():
+        tally, expected = Tally(f"damaged {kind}"), work()
+        for number in range(max(1, round(count / len(kinds)))):
+            path = rng.choice(files)
+            content = path.read_bytes()
+            made, by_hand = _damage(path, content, rng)
+            path.write_bytes(made)
+            label = f"{kind} {number} of seed {seed}, {path.name}"
+            found = tally.attempt(label, work)
+            taken = found is not None
+            if taken and kind in GUARDED and not by_hand:
+                tally.expect(f"{label}: taken, but not the same", holds=found == expected)
+            path.write_bytes(content)
+        tallies.append(tally)
+    return tallies
+
+
+def _damage(path: Path, content: bytes, rng: random.Random) -> tuple[bytes, bool]:
+    """The damaged content, and whether it was made as one would by hand, checksum left out."""
+    if path.suffix == ".json" and rng.random() < 0.6:
+        return edited_json(content, rng), False
+    if path.suffix == ".safetensors" and rng.random() < 0.4:
+        tensors = load(content)
+        _edit(tensors, rng)
+        return save(tensors), True
+    return damaged(content, rng), False
+
+
+def _edit(tensors: dict[str, Any], rng: random.Random) -> None:
+    name = rng.choice(list(tensors))
+    value = tensors[name]
+    changes = [
+        value.float() * torch.nan,
+        value.float() * torch.inf,
+        value.long(),
+        value.bool(),
+        value.half(),
+        value.double(),
+        value.reshape(-1)[:-1].clone(),
+        value.unsqueeze(0).clone(),
+        torch.zeros(0),
+        torch.zeros(()),
+    ]
+    kind = rng.randrange(len(changes) + 3)
+    if kind < len(changes):
+        tensors[name] = changes[kind]
+    elif kind == len(changes):
+        del tensors[name]
+    elif kind == len(changes) + 1:
+        tensors[rng.choice(("colour", "optimizer.7.step", "optimizer.x", "model."))] = value.clone()
+    else:
+        other = rng.choice(list(tensors))
+        tensors[name], tensors[other] = tensors[other].clone(), value.clone()
+
+
+def copied(made: Path, target: Path) -> Path:
+    """A copy that can be damaged; its settings name what lies beside them."""
+    shutil.copytree(made, target)
+    for name in ("run", "pretraining"):
+        settings = target / name / "config.yaml"
+        settings.write_text(settings.read_text().replace(str(made), str(target)))
+    return target
