@@ -20,8 +20,8 @@ HELD_novels   := 2
 HELD_academic := 8
 
 .PHONY: default-model
-default-model: $(WORK)/both/all_results.json $(WORK)/baseline/all_results.json
-	$(DNTM) export $(WORK)/both --static $(WORK)/baseline --overwrite \
+default-model: $(WORK)/both-last/all_results.json $(WORK)/baseline-last/all_results.json
+	$(DNTM) export $(WORK)/both-last --static $(WORK)/baseline-last --overwrite \
 		--output-dir src/dntm/pretrained --note "$$(cat docs/default_model_note.txt)"
 
 .PHONY: default-readings
@@ -79,14 +79,16 @@ $(WORK)/dataset-last: | $(LAST:%=$(WORK)/parts/%)
 	$(DNTM) data join $(LAST:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
 
 # First with the encoder as pretraining left it, then all weights together, naming above all
-TRAIN = $(DNTM) train --recipe naming $(VARIANT) --seed 1 --output-dir $(WORK)/$* \
-	$$(test ! -e $(WORK)/$*/config.yaml || echo --resume)
+TRAIN = $(DNTM) train --recipe naming --seed 1 --output-dir $(@D) $(VARIANT) \
+	$$(test ! -e $(@D)/config.yaml || echo --resume)
 
-$(WORK)/both%: VARIANT := --model.variant both
-$(WORK)/baseline%: VARIANT := --model.variant baseline --model.no-naming
+$(WORK)/both/all_results.json: VARIANT = --model.variant both
+$(WORK)/both-last/all_results.json: VARIANT = --model.variant both --training.naming-weight 8
+$(WORK)/baseline%: VARIANT = --model.variant baseline --model.no-naming
 
 $(WORK)/%-last/all_results.json: $(WORK)/%/all_results.json | $(WORK)/dataset-last
-	$(TRAIN:$*=$*-last)
+	$(TRAIN) --dataset $(WORK)/dataset-last --start-from $(WORK)/$* \
+		--training.epochs 1 --training.learning-rate 5e-4
 
 $(WORK)/%/all_results.json: $(WORK)/encoder/all_results.json | $(WORK)/dataset
 	$(TRAIN) --dataset $(WORK)/dataset --pretrained $(WORK)/encoder --training.validations 2

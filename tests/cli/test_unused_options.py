@@ -9,6 +9,9 @@ import pytest
 from tests.cli.running import fails
 
 UNUSED = [
+    ("train --dataset F --model.heads 2", "--model.heads", "without --model.kind transformer"),
+    ("evaluate default --tune", "--tune", "without --cache"),
+    ("benchmark peers --dataset F --model.entities 9", "--model.entities", "with --dataset"),
     ("evaluate-meaning default --pairs F --limit 3", "--limit", "without --text"),
     ("evaluate-meaning default --pairs F --fit-words 9", "--fit-words", "without --fit"),
     ("evaluate-meaning default --pairs F --documents file", "--documents", "without --text or"),

@@ -167,6 +167,8 @@ class Peers(_Timed):
 
     def run(self) -> None:
         """Print the table."""
+        if self.dataset is not None:
+            _refuse_sizes(self.model)
         self._set_threads()
         import torch
 

@@ -192,6 +192,8 @@ class Evaluate(Evaluating):
 
     def run(self) -> None:
         """Print the table and write the records."""
+        if not (self.cache or self.dynamic_evaluation):
+            refuse_unused(self, "tune", "without --cache or --dynamic-evaluation")
         models, corpus = self.arguments()
         self.set_threads()
         table, ideal_row, written, sums = {}, {}, [], []

@@ -82,8 +82,12 @@ class Train(_RunOptions, TrainConfig):
         dataset = "--model.vocabulary --model.entities"
         refuse_given(arguments, dataset, "in training: the dataset has its own")
         if found.model.variant == "baseline":
-            merging = "--model.merging --model.dropout-context"
-            refuse_given(arguments, merging, "with --model.variant baseline")
+            context = "" if found.model.kind == "transformer" else "--model.dropout-context"
+            why = "with --model.variant baseline"
+            refuse_given(arguments, f"--model.merging {context}", why)
+        if found.model.kind != "transformer":
+            why = "without --model.kind transformer"
+            refuse_given(arguments, "--model.layers --model.heads", why)
         if not found.model.naming:
             refuse_given(arguments, "--training.naming-weight", "without --model.naming")
         if found.pretrained is None:

@@ -60,7 +60,7 @@ RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
             output_sample=8000,
             hide=0.4,
             reveal=0.5,
-            freeze_encoder=False,
+            naming_weight=2.0,
         ),
     ),
     "quick": (

@@ -239,18 +239,18 @@ def peers_table(results: StudyResults) -> Table:
     rows: list[Row] = []
     data: list[dict[str, Scalar]] = []
     sums = {
-        name: {group: stacked([run.groups[group] for run in found]) for group in GROUPS}
+        name: {group: stacked([run.groups[group] for run in found]) for group in PAPER_GROUPS}
         for name, found in runs.items()
     }
     best = {
         group: f"{min(perplexities(own[group]).mean() for own in sums.values()):.1f}"
-        for group in GROUPS
+        for group in PAPER_GROUPS
     }
     for name, found in runs.items():
         size = found[0].parameters
         entries = [Entry(MODELS[name].title), Entry(f"{size / 1e6:.2f}M")]
         row: dict[str, Scalar] = {"model": name, "seeds": len(found), "parameters": size}
-        for group in GROUPS:
+        for group in PAPER_GROUPS:
             values = perplexities(sums[name][group])
             row[group], row[f"{group}_error"] = mean_error(values)
             against = None
