@@ -203,6 +203,8 @@ def test_peers_are_baselines_and_say_what_does_not_fit() -> None:
         ModelConfig(kind="transformer", embedding_dim=8, hidden_dim=16)
     with pytest.raises(ValueError, match="embedding_dim 512 over layers 3"):
         ModelConfig(kind="transformer", layers=3)
+    with pytest.raises(ValueError, match="of kind entity-nlm: the cloze test is for kind dntm"):
+        next(TextModel(peer("entity-nlm"), VOCABULARY).fill_all([]))
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.5])

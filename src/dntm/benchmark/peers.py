@@ -109,11 +109,12 @@ def _costs(
 def _text(document: Document, vocabulary: Vocabulary) -> AnonymizedDocument:
     """A document of rows as one of words."""
     rows = entity_rows(vocabulary.entities)
+    first, words = int(rows.start), int(rows.stop)
 
     def token(row: int) -> str | int:
-        if row >= rows.stop:
-            return vocabulary.words[row - rows.stop]
-        return int(entity_of_row(row)) if row >= rows.start else "<unk>"
+        if row >= words:
+            return vocabulary.words[row - words]
+        return int(entity_of_row(row)) if row >= first else "<unk>"
 
     sentences: Sequence[Sequence[str | int]] = [
         [token(row) for row in sentence[1:-1]] for sentence in document
