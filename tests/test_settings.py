@@ -14,7 +14,7 @@ from dntm.corpus.prepare import ReadConfig
 from dntm.corpus.token_store import StoreConfig
 from dntm.experiments.study import PRESETS, StudyConfig
 from dntm.settings import merged, read_yaml, settle, to_yaml
-from dntm.training.pretraining_config import EncoderConfig
+from dntm.training.config import EncoderConfig
 
 
 @dataclass(frozen=True, kw_only=True)

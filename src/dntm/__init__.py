@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from dntm.reader.reading import EntityReading, Reading, SentenceReading, TokenReading
     from dntm.reader.streaming import ReadingPosition
     from dntm.reader.text import PreparedText
-    from dntm.training.config import TrainConfig
-    from dntm.training.recipe import Recipe
+    from dntm.training.config import Recipe, TrainConfig
 
 __version__ = "0.1.0"
 __all__ = [
@@ -65,7 +64,7 @@ _HOMES = {
     "Reader": "dntm.reader.reader",
     "Reading": "dntm.reader.reading",
     "ReadingPosition": "dntm.reader.streaming",
-    "Recipe": "dntm.training.recipe",
+    "Recipe": "dntm.training.config",
     "SentenceReading": "dntm.reader.reading",
     "Swap": "dntm.reader.questions",
     "TokenReading": "dntm.reader.reading",

@@ -8,7 +8,7 @@ from dntm.benchmark.pretrain import (
     random_sentences,
 )
 from dntm.model.sentence_completion import SentenceCompletion
-from dntm.training.pretraining_config import EncoderConfig
+from dntm.training.config import EncoderConfig
 
 
 def test_the_plain_implementation_gives_the_same_loss() -> None:

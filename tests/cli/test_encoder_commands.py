@@ -11,7 +11,7 @@ import torch
 from dntm.cli.main import main
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.training import bag_of_context
-from dntm.training.sentence_batches import Negatives
+from dntm.training.batches import Negatives
 
 SIZES = ("--model.embedding-dim", "8", "--model.encoder-dim", "8")
 TEXT = "the dog barked at the cat .\n\nthe cat purred at the dog .\n\n" * 40

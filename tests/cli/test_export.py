@@ -7,6 +7,7 @@ import torch
 import dntm
 from dntm.corpus.build import BuildConfig
 from dntm.corpus.prepare import ReadConfig, prepare
+from dntm.model.cache import Cache
 from dntm.model.checkpoint import from_pretrained
 from dntm.model.config import Variant
 from tests.cli.running import fails, run
@@ -64,6 +65,15 @@ def test_an_exported_model_reads_as_the_run_does_to_half_precision(
     trained, _ = from_pretrained(runs / "d" / "best")
     for half, whole in zip(weights.parameters(), trained.parameters(), strict=True):
         torch.testing.assert_close(half, whole, rtol=1e-3, atol=1e-6)
+
+
+def test_an_export_takes_the_tuned_cache_along(runs: Path, tmp_path: Path) -> None:
+    cache = Cache(theta=0.3, weight=0.1)
+    cache.save(runs / "a" / "best")
+
+    run("export", runs / "a", "--output-dir", tmp_path / "m")
+
+    assert Cache.load(tmp_path / "m") == cache
 
 
 def test_the_card_tells_data_settings_and_perplexities(runs: Path, tmp_path: Path) -> None:

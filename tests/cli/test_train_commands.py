@@ -326,3 +326,39 @@ def test_a_full_disk_while_saving_is_one_sentence_and_loses_nothing(
     assert "Traceback" not in done.stderr
     assert "File too large" in done.stderr.splitlines()[-1]
     assert {p: p.read_bytes() for p in trained.rglob("*") if p.is_file()} == before
+
+
+def test_a_cache_is_tuned_once_on_dev_and_stays_beside_the_weights(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("evaluate", trained, "--cache")
+
+    printed = capsys.readouterr()
+    assert "tuned on the dev split" in printed.err
+    assert "run + cache" in printed.out
+    assert (trained / "best" / "cache.json").is_file()
+    (trained / "best" / "cache.json").write_text('{"theta": 0.5, "weight": 0.25}')
+    run("evaluate", trained, "--cache")
+    assert "cache.json: theta 0.5, weight 0.25\n" in capsys.readouterr().err
+    cached = score_groups(Records.read(trained / "records-test-cache.csv"))["all"]
+    plain = score_groups(Records.read(trained / "records-test.csv"))["all"]
+    assert cached.nats != pytest.approx(plain.nats, abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "entity-nlm", "kneser-ney"])
+def test_peers_are_trained_and_evaluated_like_ours(
+    dataset: Path, tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = (*SMALL, "--model.kind", kind, "--model.heads", "1")
+    run("train", "--dataset", dataset, "--output-dir", tmp_path / "run", *options)
+    first = RunFolder(tmp_path / "run").read_results()["splits"]["test"]["all"]["nats"]
+
+    run("evaluate", tmp_path / "run", "--dynamic-evaluation", "--cache")
+
+    printed = capsys.readouterr()
+    assert ("is an n-gram model: nothing to add" in printed.err) == (kind == "kneser-ney")
+    assert ("+ cache" in printed.out) == (kind != "kneser-ney")
+    records = Records.read(tmp_path / "run" / "records-test.csv")
+    assert score_groups(records)["all"].nats == pytest.approx(first)
+    refused = fails(capsys, "cloze", tmp_path / "run")
+    assert "n-gram model" in refused or f"of kind {kind}" in refused

@@ -60,6 +60,14 @@ def test_entities_are_found_as_the_docs_say(text: str, expected: list[str]) -> N
     assert entities(text) == [mentions.split("|") for mentions in expected]
 
 
+def test_a_word_whose_regular_form_is_known_is_no_entity() -> None:
+    forms = Lexicon(Vocabulary(("the", "saw", "nests", "climbed", "happily", "."), entities=9))
+
+    assert entities("The nest saw the climb. The happy blicket saw.", lexicon=forms) == [
+        ["blicket"]
+    ]
+
+
 def test_a_known_word_with_a_capital_inside_a_sentence_is_a_name_and_then_at_the_beginning() -> (
     None
 ):

@@ -7,7 +7,7 @@ import pytest
 
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.storyworld.grammar import STORYWORLD, Does, Grammar, Kind, Trait
-from dntm.corpus.storyworld.ideal import EOS, Reader, ideal_log_probabilities
+from dntm.corpus.storyworld.ideal import EOS, StoryReader, ideal_log_probabilities
 from dntm.corpus.storyworld.story import StoryworldConfig, Teller, chooser, stories, tell
 
 CONFIG = StoryworldConfig(train=3, dev=2, test=40, sentences=20, entities=8, seed=7)
@@ -100,16 +100,16 @@ def log_probability(text: list[list[Token]], entities: int) -> float:
     return sum(sum(sentence) for sentence in ideal)
 
 
-def readers(story: AnonymizedDocument) -> Iterator[tuple[Reader, Token]]:
+def readers(story: AnonymizedDocument) -> Iterator[tuple[StoryReader, Token]]:
     """A reader before each token of a story, and the token."""
-    reader = Reader(CONFIG.entities)
+    reader = StoryReader(CONFIG.entities)
     for sentence in story.sentences:
         for token in (*sentence, EOS):
             yield reader, token
             reader.read(token)
 
 
-def distribution(reader: Reader) -> list[float]:
+def distribution(reader: StoryReader) -> list[float]:
     tokens: list[Token] = [*STORYWORLD.words, EOS, *range(-1, CONFIG.entities + 2)]
     return [reader.probability(token) for token in tokens]
 
@@ -180,7 +180,7 @@ def test_a_reader_who_believes_in_another_grammar_does_worse(
 
 
 def test_a_trait_that_was_shown_tells_who_comes_and_what_follows() -> None:
-    reader = Reader(8)
+    reader = StoryReader(8)
     for token in ("wearing", "the", "apron", ",", 1, "forged", "the", "anvil", ".", EOS):
         reader.read(token)
     for token in ("wearing", "the", "hat", ",", 2, "ploughed", "the", "field", ".", EOS):
@@ -194,7 +194,7 @@ def test_a_trait_that_was_shown_tells_who_comes_and_what_follows() -> None:
 
 
 def test_a_gift_is_known_to_have_changed_hands() -> None:
-    reader = Reader(8)
+    reader = StoryReader(8)
     for token in (1, "gave", "the", "flute", "to", 2, ".", EOS, "with", "the", "flute", ","):
         reader.read(token)
 
@@ -270,4 +270,4 @@ def test_a_phrase_of_two_kinds_is_refused() -> None:
     twice = replace(TINY, clauses=[*TINY.clauses, Kind(weight=1, phrases=[[("woke",)]])])
 
     with pytest.raises(ValueError, match="'woke' belongs to two kinds"):
-        Reader(2, twice)
+        StoryReader(2, twice)

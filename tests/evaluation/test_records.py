@@ -5,7 +5,7 @@ import pytest
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.groups import score_groups
-from dntm.evaluation.records import IdealReader, Records
+from dntm.evaluation.records import Records, ideal_scores
 
 DOCUMENT = AnonymizedDocument(
     name="tale", sentences=[[1, "met", 2, "."], ["then", 1, 2, "left"], ['"', 1]]
@@ -75,6 +75,6 @@ def test_no_perplexity_comes_from_numbers_that_are_not_finite() -> None:
 def test_the_ideal_reader_gives_what_the_dataset_carries() -> None:
     document = AnonymizedDocument(name="s", sentences=[[1, "a"]], ideal=[[-0.5, -1.0, 0.0]])
 
-    assert next(IdealReader().score_all([document])).tolist() == [-0.5, -1.0, 0.0]
+    assert next(ideal_scores([document])).tolist() == [-0.5, -1.0, 0.0]
     with pytest.raises(ValueError, match="has no ideal reader"):
-        next(IdealReader().score_all([DOCUMENT]))
+        next(ideal_scores([DOCUMENT]))

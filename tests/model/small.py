@@ -1,6 +1,7 @@
 """A small model in double precision, and the reference with the same parameters."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 
@@ -19,7 +20,7 @@ def build(
     tied: bool = False,
     salience: bool = False,
     naming: bool = False,
-    dropouts: Mapping[str, float] | None = None,
+    dropouts: Mapping[str, Any] | None = None,
 ) -> DynamicTextModel:
     """A model whose parameters, biases too, are all large enough to matter."""
     config = ModelConfig(

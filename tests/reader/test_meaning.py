@@ -217,3 +217,17 @@ def test_a_baseline_alone_has_no_representations(tmp_path: Path) -> None:
     state = reading.trail(1)[0][1]
     assert (list(state.representation), list(state.gained), state.change) == ([], [], 0.0)
     assert not state.taken_for
+
+
+def test_how_sure_is_said_of_words_that_are_known(reader: Reader) -> None:
+    model = copy.deepcopy(reader.models.dynamic)
+    x = model.x.weight.detach()[torch.tensor([VOCABULARY.row(w) for w in ("river", "man")])]
+
+    model.naming = naming(30.0)
+    sure = Meanings(model, VOCABULARY).tried(x, ["river", "river"])
+    model.naming = naming(0.0)
+    unsure = Meanings(model, VOCABULARY).tried(x, ["river", "man"])
+
+    assert sure == [("surely", True), ("surely", False)]
+    assert [said for said, _ in unsure] == ["probably", "probably"]  # three of ten words
+    assert Meanings(reader.models.dynamic, VOCABULARY).tried(x, ["river", "man"]) == []

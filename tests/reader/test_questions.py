@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dntm.cli.showing import lines
-from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.vocabulary import SPECIALS
 from dntm.reader.questions import Sampling, sample
 from dntm.reader.reader import Reader
@@ -138,6 +138,19 @@ def test_an_impossible_swap_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=problem):
         reader.swap(anonymized("1 met 2 ."), mention, entity)
+
+
+def test_an_entity_that_is_not_there_is_an_error(reader: Reader) -> None:
+    missing = r"\[9\] mentions no entity of the text: expected \[1\] to \[2\]"
+
+    with pytest.raises(ValueError, match=missing):
+        reader.fill("[9] sat down at the [] .", STORY)
+    asked: tuple[str | list[Token], ...] = ("[9] met", [9, "met"])
+    for prefix in asked:
+        with pytest.raises(ValueError, match=missing):
+            reader.predictions(STORY, prefix)
+    with pytest.raises(ValueError, match="expected none, since it has no entities"):
+        reader.fill("[1] sat [] .")
 
 
 def test_the_same_seed_continues_in_the_same_way(reader: Reader) -> None:

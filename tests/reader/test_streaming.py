@@ -1,9 +1,11 @@
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dntm.corpus.document import Document, Mention
+from dntm.model.cache import Cache
 from dntm.reader.engine import Engine
 from dntm.reader.reader import Reader
 from dntm.reader.reading import EntityReading, SentenceReading
@@ -120,3 +122,22 @@ def test_what_another_reader_has_read_is_not_taken_for_ones_own(
     assert theirs[-1].position is not None
     with pytest.raises(ValueError, match="the position is another reader's"):
         reader.predictions(theirs[-1].position)
+
+
+def test_with_a_cache_a_stream_says_what_a_reading_says(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained, tmp_path / "d")
+    with pytest.raises(ValueError, match=r"has no cache.json"):
+        Reader.from_pretrained(tmp_path / "d", cache=True)
+    Cache(theta=0.8, weight=0.4).save(tmp_path / "d")
+    cached = Reader.from_pretrained(tmp_path / "d", cache=True)
+
+    reading = cached.read(TALES[2])
+    streamed = [token for sentence in cached.stream(TALES[2]) for token in sentence.tokens]
+
+    assert [t.surprisal for t in streamed] == pytest.approx(surprisals(reading), abs=1e-9)
+    assert [t.entropy for t in streamed] == pytest.approx(
+        [t.entropy for t in reading.tokens], abs=1e-9
+    )
+    assert surprisals(reading) != pytest.approx(
+        surprisals(Reader.from_pretrained(trained).read(TALES[2]))
+    )

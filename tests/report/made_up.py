@@ -20,13 +20,13 @@ from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.prepare import ReadConfig, prepare
 from dntm.evaluation.cloze import ClozeRecords, ClozeText, Filled
 from dntm.evaluation.records import Records
-from dntm.experiments.paper import MODELS
+from dntm.experiments.paper import MODELS, PAPER_TABLE_3
 from dntm.experiments.study import PRESETS, StudyFolder, cells
 from dntm.files import write_text
 from dntm.study.plan import train_config
 
 _STATIC = {"reappearing": 50.0, "following": 100.0, "other": 60.0, "quantile": 0.5}
-PAPER_LIKE = {name: dict(_STATIC) for name in MODELS}
+PAPER_LIKE = {name: dict(_STATIC) for name in PAPER_TABLE_3}
 for _name, _numbers in PAPER_LIKE.items():
     _letter, _merging = _name[0], MODELS[_name].merging
     if _letter in "BD":
@@ -46,7 +46,7 @@ def study(
     *,
     seeds: tuple[int, ...] = (1, 2),
     corpus: str = "",
-    planned: tuple[str, ...] = tuple(MODELS),
+    planned: tuple[str, ...] = tuple(PAPER_TABLE_3),
     texts: "Texts | None" = None,
 ) -> StudyFolder:
     """A study whose models have these numbers; those without any are planned, but missing."""

@@ -15,11 +15,13 @@ from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
-from dntm.experiments.study import PRESETS, StudyConfig, StudyFolder, cells
+from dntm.experiments.study import PRESETS, StudyConfig, StudyFolder, cells, with_peers
 from dntm.model.text_model import TextModel
+from dntm.report.write import write_report
 from dntm.settings import merged
 from dntm.study.cell import run_cell
 from dntm.study.plan import agree
+from dntm.study.trial import measure
 from dntm.training.run_folder import RunFolder
 from tests.study.small import write_corpus
 
@@ -102,3 +104,55 @@ def test_records_made_while_a_cell_was_training_are_made_again(
     expected = RunFolder(run).read_results()["splits"]["test"]["all"]["nats"]
     assert score_groups(records)["all"].nats == pytest.approx(expected)
     assert folder.finished(cell)
+
+
+def test_a_study_may_have_documents_with_more_entities_than_rows(
+    config: StudyConfig, tmp_path: Path
+) -> None:
+    build = replace(config.build, rows="lend", max_entities=1)
+    config = replace(config, build=build, models=("D-gru-relu",))
+    folder, cell = StudyFolder(tmp_path / "study"), cells(config)[0]
+    agree(folder, config)
+
+    list(run_cell(folder, config, cell, lambda _: None))
+    speeds = measure(folder, config, [cell.model], threads=1)
+
+    records = Records.read(folder.run(cell) / "records-test.csv")
+    assert records.entity.max() == 2
+    assert folder.finished(cell)
+    assert speeds["D"].trained > 1
+
+
+def test_a_study_gets_its_peers_and_a_table_of_them(config: StudyConfig, tmp_path: Path) -> None:
+    folder, one = StudyFolder(tmp_path / "study"), replace(config, seeds=(1,))
+    one = replace(one, model=replace(one.model, heads=1))
+    agree(folder, one)
+    more = with_peers(one)
+    agree(folder, more)  # more models may come
+    found = {cell.name: cell for cell in cells(more)}
+    names = ("kneser-ney-1", "transformer-cache-1", "A-dynamic-evaluation-1")
+
+    for name in names:
+        list(run_cell(folder, more, found[name], lambda _: None))
+    report = write_report(folder)
+
+    for name in (*names, "transformer-1", "A-1"):
+        assert folder.finished(found[name])
+    table = next(table for table in report.tables if table.key == "peers")
+    shown = {row["model"]: row for row in table.data}
+    assert list(shown) == [
+        *("A", "transformer", "kneser-ney"),
+        *("transformer-cache", "A-dynamic-evaluation"),
+    ]
+    for model, row in shown.items():
+        records = Records.read(folder.path / "runs" / f"{model}-1" / "records-test.csv")
+        assert row["all"] == pytest.approx(score_groups(records)["all"].perplexity)
+        assert (row["all_ratio"] is None) == (model == "A")
+    assert shown["transformer"]["parameters"] == shown["transformer-cache"]["parameters"]
+    assert (folder.run(found["transformer-1"]) / "best" / "cache.json").is_file()
+    assert "D-salience-1" in report.notes[0]
+    main = next(table for table in report.tables if table.key == "table-3")
+    assert [row.entries[0].text for row in main.rows] == [
+        "Dynamic input and output (D)",
+        "Baseline (A)",
+    ]

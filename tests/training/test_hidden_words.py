@@ -16,10 +16,10 @@ from dntm.model.language_model import DynamicTextModel
 from dntm.model.naming import nameable
 from dntm.model.text_model import TextModel
 from dntm.training import hidden_words
+from dntm.training.config import Recipe
 from dntm.training.hidden_words import Hiding, TrainingDocument, answers_of
 from dntm.training.language_modelling import WindowLoss, train_batch
 from dntm.training.processes import alone
-from dntm.training.recipe import Recipe
 from dntm.training.state import TrainingState
 
 FILLERS = tuple(f"filler{i}" for i in range(hidden_words.FREQUENT))

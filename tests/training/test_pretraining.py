@@ -21,11 +21,11 @@ from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
 from dntm.training import bag_of_context, pretraining
 from dntm.training.bag_of_context import fit_bag
+from dntm.training.batches import Negatives, SentenceBatches, sentence_batch
+from dntm.training.config import EncoderConfig, PretrainConfig, PretrainRecipe
 from dntm.training.pretraining import pretrain_run
-from dntm.training.pretraining_config import EncoderConfig, PretrainConfig, PretrainRecipe
+from dntm.training.processes import Interrupted
 from dntm.training.run_folder import RunFolder
-from dntm.training.sentence_batches import Negatives, SentenceBatches, sentence_batch
-from dntm.training.signals import Interrupted
 from dntm.training.state import Diverged
 
 NOUNS = {"dog": ("barked", "growled"), "cat": ("purred", "mewed"), "bee": ("hummed", "stung")}

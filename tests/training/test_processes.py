@@ -64,7 +64,7 @@ from dntm.model.language_model import DynamicTextModel
 from dntm.training.hidden_words import HiddenDocument
 from dntm.training.language_modelling import WindowLoss, train_batch
 from dntm.training.processes import processes
-from dntm.training.recipe import Recipe
+from dntm.training.config import Recipe
 from dntm.training.state import TrainingState
 
 DOCUMENTS = [[[1, 3, 7, 2], [1, 6, 3, 8, 3, 2]], [[1, 9, 2]], [[1, 4, 9, 9, 2], [1, 4, 3, 2]]]

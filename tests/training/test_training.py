@@ -28,8 +28,8 @@ from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.training import language_modelling
 from dntm.training.initial import initial_model
 from dntm.training.language_modelling import train_run
+from dntm.training.processes import Interrupted
 from dntm.training.run_folder import RunFolder
-from dntm.training.signals import Interrupted
 from dntm.training.state import Diverged
 
 VARIANTS: tuple[Variant, ...] = ("baseline", "both")

@@ -21,7 +21,7 @@ from dntm.benchmark.roofline import matmul_gflops
 from dntm.corpus.vocabulary import BOS, EOS, SPECIALS
 from dntm.model.reference import copy_lstm
 from dntm.model.sentence_completion import SentenceCompletion
-from dntm.training.pretraining_config import EncoderConfig
+from dntm.training.config import EncoderConfig
 
 BATCH, NEGATIVES, BATCHES = 128, 5, 4
 """The paper's sentences of an update and negatives of a word; batches of a round."""

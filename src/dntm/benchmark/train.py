@@ -191,7 +191,7 @@ def benchmark_training(
         weights_tokens_per_second=ideal(machine.weights_seconds),
         matmul_gflops=machine.gflops,
         weights_gb_per_second=machine.read_rates[4 * config.hidden_dim, config.hidden_dim],
-        peak_memory_gb=_training_memory_gb(config, batches[0], seed),
+        peak_memory_gb=training_memory_gb(config, batches[0], seed),
         short_seconds_per_token=min(_per_token(ours, short) for _ in range(2 * rounds)),
         long_seconds_per_token=_per_token(ours, lengthy),
     )
@@ -238,7 +238,7 @@ def _per_token(train: Train, documents: Sequence[Document]) -> float:
     return seconds(lambda: train(documents)) / tokens
 
 
-def _training_memory_gb(config: ModelConfig, documents: Sequence[Document], seed: int) -> float:
+def training_memory_gb(config: ModelConfig, documents: Sequence[Document], seed: int) -> float:
     """Peak memory of a fresh process that trains on one batch."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:

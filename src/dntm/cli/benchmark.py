@@ -6,16 +6,18 @@ is that of one machine, which is printed with it.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import tyro
 
 from dntm.benchmark.machine import machine_name
 from dntm.cli.runs import refuse_unused
 from dntm.corpus.dataset import Split
 from dntm.files import write_text
 from dntm.model.config import ModelConfig
-from dntm.training.pretraining_config import EncoderConfig
+from dntm.training.config import EncoderConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +152,43 @@ class Train(_Timed):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Peers(_Timed):
+    """Time every peer beside our models: training, scoring, parameters and memory."""
+
+    dataset: Path | None = None
+    """The dataset folder to sample documents from; random documents where not given."""
+    batch: int = 8
+    """Documents read side by side."""
+    rounds: int = 2
+    """How often each is timed; the best time counts."""
+    seed: int = 0
+    """Which documents are sampled."""
+    model: ModelConfig = field(default_factory=ModelConfig)
+
+    def run(self) -> None:
+        """Print the table."""
+        self._set_threads()
+        import torch
+
+        from dntm.benchmark.machine import clock_name
+        from dntm.benchmark.peers import benchmark_peers
+
+        found = benchmark_peers(
+            self.model, dataset=self.dataset, batch=self.batch, rounds=self.rounds, seed=self.seed
+        )
+        _print_machine(torch.get_num_threads(), clock_name())
+        print(f"{'':28}{'parameters':>12}{'trained/s':>12}{'scored/s':>12}{'memory GB':>12}")
+        for cost in found:
+            trained = "" if cost.trained is None else f"{cost.trained:,.0f}"
+            memory = "" if cost.peak_memory_gb is None else f"{cost.peak_memory_gb:.2f}"
+            scored = f"{cost.scored:,.0f}"
+            print(f"{cost.name:28}{cost.parameters:12,}{trained:>12}{scored:>12}{memory:>12}")
+        text = "random documents" if self.dataset is None else str(self.dataset)
+        settings = {"text": text, "batch": self.batch, "rounds": self.rounds, "seed": self.seed}
+        self._keep(settings, {"peers": [asdict(cost) for cost in found]})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cloze(_Timed):
     """Time the cloze test on a split, beside reading every candidate's sentence in full."""
 
@@ -176,6 +215,37 @@ class Cloze(_Timed):
         print(f"peak memory      {found.peak_memory_gb:12,.2f} GB")
         settings = {"text": str(self.dataset), "split": self.split, "seed": self.seed}
         self._keep(settings, found.as_plain())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read(_Timed):
+    """Time the reading of a long text by the dynamic and the static model, and watch its memory."""
+
+    source: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """A text, for example a novel; of several documents the first."""
+    model: Path | None = None
+    """A run folder or checkpoint; without it, the model that comes with dntm."""
+    precision: Literal["double", "single"] = "double"
+    """The precision of both models."""
+    threads: int = 1
+    """Threads of the matrix products; 0: as many as PyTorch chooses."""
+
+    def run(self) -> None:
+        """Print words a second and memory."""
+        self._set_threads()
+        from dntm.benchmark.reading import measure
+
+        found = measure(self.source, self.model, self.precision)
+        words, limit = found.words_per_second, found.output_words_per_second
+        print(f"{found.words:,} words of {self.source}, {found.entities:,} entities")
+        _print_machine(self.threads, "processor")
+        print(f"both models      {words:12,.0f} words/s, {self.precision} precision")
+        print(
+            f"output layers    {limit:12,.0f} words/s ({words / limit:.0%}): their products alone"
+        )
+        early, end = found.memory_early, found.memory_end
+        print(f"peak memory      {early:.0f} MiB after a tenth, {end:.0f} MiB at the end")
+        self._keep({"text": str(self.source), "precision": self.precision}, found.as_plain())
 
 
 @dataclass(frozen=True, kw_only=True)

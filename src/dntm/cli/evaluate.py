@@ -6,12 +6,12 @@ the fly with the vocabulary of each model and the settings that came with it.
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from tqdm import tqdm
@@ -21,10 +21,12 @@ from dntm.cli.runs import (
     dataset_of,
     documents_of,
     model_of,
+    own_dataset_of,
     print_cloze,
     print_groups,
     refuse_unused,
     result_file,
+    scorer_of,
 )
 from dntm.corpus.build import BuildConfig, Entities
 from dntm.corpus.dataset import Dataset, Split
@@ -38,6 +40,9 @@ from dntm.evaluation.groups import GROUPS, as_plain, score_groups
 from dntm.evaluation.records import Records, ideal_records
 from dntm.evaluation.uncertainty import as_csv, document_rows, group_sums, sum_columns
 from dntm.files import resolved, write_text
+
+if TYPE_CHECKING:
+    from dntm.model.cache import T
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +180,13 @@ def _folder(model: str) -> Path:
 class Evaluate(Evaluating):
     """Score a split or a corpus with one or more trained models, side by side."""
 
+    cache: bool = False
+    """Score once more with a neural cache over the document so far (Grave et al. 2017)."""
+    dynamic_evaluation: bool = False
+    """Score once more with weights that follow each document (Krause et al. 2018)."""
+    tune: bool = False
+    """Tune both anew, on the dev split of the dataset that the run was trained on; else that is
+    done once, and the settings stay beside the weights (cache.json, dynamic_evaluation.json)."""
     by_document: Path | None = None
     """Also write each document's tokens and nats by group, a row for each run, to this CSV file."""
 
@@ -185,15 +197,17 @@ class Evaluate(Evaluating):
         table, ideal_row, written, sums = {}, {}, [], []
         for run in models:
             with self.reading(run, corpus) as (dataset, documents):
-                records = self._score(run, dataset, documents)
                 if ideal := ideal_records(dataset, self.split):
                     ideal_row["ideal reader"] = as_plain(score_groups(ideal))
-            table[str(run)] = as_plain(score_groups(records))
-            groups = [group_sums([records], group) for group in GROUPS]
-            sums += [[str(run), *row] for row in document_rows(groups)]
-            if path := self.target(run, dataset, corpus, f"records-{self.split}"):
-                records.write(path)
-                written.append(f"records: {path}")
+                for way, records in self._score(run, dataset, documents):
+                    name = f"{run}{f' + {way}' if way else ''}"
+                    table[name] = as_plain(score_groups(records))
+                    groups = [group_sums([records], group) for group in GROUPS]
+                    sums += [[name, *row] for row in document_rows(groups)]
+                    file = f"records-{self.split}{f'-{way}' if way else ''}"
+                    if path := self.target(run, dataset, corpus, file):
+                        records.write(path)
+                        written.append(f"records: {path}")
         if self.by_document:
             write_text(self.by_document, as_csv(["run", "document", *sum_columns(GROUPS)], sums))
             written.append(f"documents: {self.by_document}")
@@ -201,9 +215,58 @@ class Evaluate(Evaluating):
         for line in written:
             print(line)
 
-    def _score(self, run: Path, dataset: Dataset, documents: list[AnonymizedDocument]) -> Records:
-        model = model_of(run, dataset, self.device)
-        return model.records(tqdm(documents, str(run), unit=" documents"))
+    def _score(
+        self, run: Path, dataset: Dataset, documents: list[AnonymizedDocument]
+    ) -> Iterator[tuple[str, Records]]:
+        """What each way to score has besides the model, in a word, and its records."""
+        from dntm.model.cache import Cache
+        from dntm.model.dynamic_evaluation import DynamicEvaluation, tune
+        from dntm.model.text_model import TextModel
+
+        model = scorer_of(run, dataset, self.device)
+        yield "", model.records(tqdm(documents, str(run), unit=" documents"))
+        if not isinstance(model, TextModel):
+            if self.cache or self.dynamic_evaluation:
+                print(f"{run} is an n-gram model: nothing to add to it", file=sys.stderr)
+            return
+        if self.dynamic_evaluation:
+            way = "dynamic-evaluation"
+            setting = self._tuned(run, dataset, DynamicEvaluation, lambda dev: tune(model, dev))
+            yield way, setting.records(model, tqdm(documents, f"{run} + {way}", unit=" documents"))
+        if self.cache:
+            model.model.cache = self._tuned(run, dataset, Cache, model.tune_cache)
+            yield "cache", model.records(tqdm(documents, f"{run} + cache", unit=" documents"))
+        if self.cache and self.dynamic_evaluation:
+            way = "cache-and-dynamic-evaluation"
+            yield way, setting.records(model, tqdm(documents, f"{run} + {way}", unit=" documents"))
+
+    def _tuned(
+        self,
+        run: Path,
+        dataset: Dataset,
+        kind: "type[T]",
+        tune: "Callable[[list[AnonymizedDocument]], T]",
+    ) -> "T":
+        """What lies beside the weights, tuned and put there first where it does not."""
+        from dntm.model.checkpoint import best_of
+
+        folder, own = best_of(run), own_dataset_of(run, dataset)
+
+        def tune_on_dev() -> "T":
+            if "dev" not in own.splits:
+                raise ValueError(
+                    f"{folder} has no {kind.FILE}, and {own.folder} no dev split to tune it on: "
+                    "evaluate the run on a dataset that has one first"
+                )
+            print(f"tuned on the dev split of {own.folder}:", file=sys.stderr)
+            return tune(documents_of(own, "dev"))
+
+        if self.tune:
+            (folder / kind.FILE).unlink(missing_ok=True)
+        found = kind.ready(folder, tune_on_dev)
+        numbers = ", ".join(f"{name} {value:g}" for name, value in asdict(found).items())
+        print(f"{kind.FILE}: {numbers}", file=sys.stderr)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -98,6 +98,7 @@ class EvaluateMeaning(Threads):
             hidden = hidden_words(model, passages, candidates, ways, _progress)
             _print_hidden(hidden)
             numbers["hidden_words"] = asdict(hidden)
+            numbers["how_sure"] = _print_how_sure(model, passages)
         if rated:
             correlated = trials(model, rated, ways, seed=self.seed)
             _print_trials(correlated)
@@ -232,6 +233,31 @@ def _print_ranks(title: str, ranks: "Mapping[str, RankSummary]") -> None:
         print(
             f"  {TITLES.get(way, way):<38}{shares}{s.reciprocal_rank:>8.3f}{s.median_rank:>13,.0f}"
         )
+
+
+def _print_how_sure(model: "TextModel", passages: Sequence[Passage]) -> dict[str, dict[str, float]]:
+    """How often the hidden word is among those that a page shows, by how sure it says it is."""
+    from dntm.reader.meaning import SHOWN, SURE, Meanings
+
+    meanings = Meanings(model.model, model.vocabulary)
+    labels = model.vocabulary.labels()
+    tried: list[tuple[str, bool]] = []
+    read = model.mention_embeddings([passage.sentences for passage in passages])
+    for passage, found in zip(passages, read, strict=True):
+        asked = np.isin(found.row, list(passage.asked))
+        words = [labels[passage.asked[int(row)]] for row in found.row[asked]]
+        tried += meanings.tried(found.x[asked], words)
+    right = {phrase: [hit for said, hit in tried if said == phrase] for phrase in SURE}
+    table = {
+        phrase: {"cases": len(hits), "right": sum(hits) / len(hits)}
+        for phrase, hits in right.items()
+        if hits
+    }
+    if table:
+        print(f"how sure is said, and how often the word is among the {SHOWN} that are shown")
+    for phrase, row in table.items():
+        print(f"  {phrase:<14} {row['right']:.3f} of {row['cases']:,}")
+    return table
 
 
 def _print_trials(found: "Trials") -> None:

@@ -45,7 +45,9 @@ COMMANDS = {
     "benchmark data": ("benchmark:Data", "how fast text is read on this machine"),
     "benchmark pretrain": ("benchmark:Pretrain", "how fast pretraining runs here"),
     "benchmark train": ("benchmark:Train", "how fast the model trains on this machine"),
+    "benchmark peers": ("benchmark:Peers", "what each peer costs beside our models"),
     "benchmark cloze": ("benchmark:Cloze", "how fast the cloze test runs on this machine"),
+    "benchmark read": ("benchmark:Read", "how fast a long text is read, and in how much memory"),
     "benchmark serve": ("benchmark:Serve", "the page with many readers at once"),
 }
 

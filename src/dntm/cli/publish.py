@@ -38,12 +38,23 @@ class Export:
         static = baseline(self.static, model.vocabulary) if self.static else None
         with new_folder(self.output_dir, overwrite=self.overwrite) as folder:
             write_checkpoint(model.model, model.vocabulary, folder, half=self.half)
+            _copy_cache(self.run_folder, folder)
             (folder / "README.md").write_text(card, encoding="utf-8")
             if static is not None:
                 (folder / "static").mkdir()
                 write_checkpoint(static, model.vocabulary, folder / "static", half=self.half)
+                _copy_cache(self.static or self.run_folder, folder / "static")
         size = sum(path.stat().st_size for path in self.output_dir.rglob("*") if path.is_file())
         print(f"model: {self.output_dir} ({size / 1e6:.1f} MB)")
+
+
+def _copy_cache(run: Path, folder: Path) -> None:
+    """Let a checkpoint carry the cache that was tuned for the run's weights, if any."""
+    from dntm.model.cache import Cache
+    from dntm.model.checkpoint import best_of
+
+    if found := Cache.load(best_of(run)):
+        found.save(folder)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,6 +64,9 @@ class ReaderOptions:
     precision: Literal["double", "single"] | None = None
     """Single precision is faster; numbers then differ by some 1e-6 with what else is read. Where
     not given: double, but single where dntm read shows some digits of them."""
+    cache: bool = False
+    """Let both models have the neural cache that their checkpoints carry: words of the text so far,
+    said again (dntm evaluate --cache tunes one)."""
     threads: int = 1
     """Threads of the matrix products; 0: as many as PyTorch chooses. More than one is slower where
     the processor is busy with something else."""
@@ -89,7 +92,11 @@ class ReaderOptions:
         elif self.coref_model is not None:
             raise ValueError("--coref-model goes with --entities resolver, which was not asked for")
         return Reader.from_pretrained(
-            self.model, self.static, resolver, precision=self.precision or precision
+            self.model,
+            self.static,
+            resolver,
+            precision=self.precision or precision,
+            cache=self.cache,
         )
 
     def prepared(self, reader: "Reader", text: tuple[Document, "Kinds"]) -> "PreparedText":

@@ -22,6 +22,7 @@ from dntm.settings import merged, read_yaml, typed
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from dntm.model.kneser_ney import KneserNey
     from dntm.model.text_model import TextModel
     from dntm.training.processes import Device
 
@@ -120,6 +121,12 @@ def shows() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def own_dataset_of(run: Path, other: Dataset) -> Dataset:
+    """The dataset that a run was trained on, or the other one where that is not known."""
+    own = _own_dataset(run)
+    return other if own is None else Dataset.open(own)
+
+
 def dataset_of(run: Path, given: Path | None) -> Dataset:
     """The dataset that was given, or else the one the run was trained on."""
     own = given if given is not None else _own_dataset(run)
@@ -159,6 +166,17 @@ def documents_of(dataset: Dataset, split: str) -> list[AnonymizedDocument]:
 def model_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "TextModel":
     """The best model of a run; ValueError where there is none, or of another vocabulary."""
     from dntm.model.text_model import TextModel
+
+    if not isinstance(found := scorer_of(run, dataset, device), TextModel):
+        raise ValueError(f"{run} is an n-gram model, which can only be evaluated (dntm evaluate)")
+    return found
+
+
+def scorer_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "TextModel | KneserNey":
+    """The same for any language model that can be scored."""
+    from dntm.model.checkpoint import best_of
+    from dntm.model.kneser_ney import KneserNey
+    from dntm.model.text_model import TextModel
     from dntm.training.processes import device_of
 
     if (run / "config.yaml").is_file() and not (run / "best").is_dir():
@@ -166,8 +184,12 @@ def model_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "TextMode
             f"{run} has no weights yet: the run was stopped before its first validation; "
             f"dntm train --output-dir {run} --resume goes on with it"
         )
-    model = TextModel.load(run)
-    model.model.to(device_of(device))
+    model: TextModel | KneserNey
+    if KneserNey.is_in(best_of(run)):
+        model = KneserNey.load(best_of(run))
+    else:
+        model = TextModel.load(run)
+        model.model.to(device_of(device))
     if model.vocabulary != dataset.vocabulary:
         raise ValueError(f"{run} was trained with another vocabulary than {dataset.folder}")
     return model

@@ -20,6 +20,7 @@ from dntm.experiments.study import (
     cells,
     chosen,
     up_to_date,
+    with_peers,
 )
 from dntm.files import claimed, remove_leftovers
 from dntm.settings import merged, read_yaml
@@ -33,9 +34,9 @@ from dntm.study.plan import (
     pretraining_is_due,
     resolved,
 )
-from dntm.study.trial import Estimates, forecast, one_of_each_kind, try_models, try_pretraining
+from dntm.study.trial import Estimates, forecast, try_models, try_pretraining
 
-SHOWN = ("table-2", "table-4")
+SHOWN = ("table-2", "table-4", "peers")
 """The tables that the terminal shows; the report has all."""
 
 
@@ -60,6 +61,10 @@ class Reproduce:
     """Text files to pretrain the context encoder on; without any there is no pretraining."""
     pretrained: str | None = None
     """A run of dntm pretrain to use instead of pretraining anew; the models take its sizes."""
+    peers: bool = False
+    """Also the peers that people would use instead, trained and tuned on the same dataset:
+    salience, a Transformer, a model after EntityNLM, 5-grams, a neural cache, dynamic evaluation.
+    They stand in a table of their own; a study that exists can get them, too."""
     seeds: tuple[int, ...] = ()
     """The seeds; the preset's where not given."""
     config: Path | None = None
@@ -114,7 +119,8 @@ class Reproduce:
             "pretrained": self.pretrained or config.pretrained,
             "seeds": self.seeds or config.seeds,
         }
-        return resolved(dataclasses.replace(config, **changes))
+        found = resolved(dataclasses.replace(config, **changes))
+        return with_peers(found) if self.peers else found
 
     def _run_cells(self, folder: StudyFolder, config: StudyConfig, selected: list[Cell]) -> None:
         left = [cell for cell in selected if not folder.finished(cell)]
@@ -128,7 +134,7 @@ class Reproduce:
         jobs = min(self.jobs, len(left))
         threads = self.threads or int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
         each = max(1, threads // jobs)
-        estimates = {model.kind: 1.0 for model in one_of_each_kind(left)}
+        estimates = {cell.model.kind: 1.0 for cell in left}
         if self.estimate:
             _say("trying a few batches of each kind of model ...")
             estimates, lines = try_models(folder, config, left, threads=each)
@@ -171,7 +177,7 @@ class RunCell:
         if self.name not in found:
             raise ValueError(f"{self.study} has no cell {self.name!r}: {', '.join(found)}")
         from dntm.study.cell import run_cell
-        from dntm.training.signals import Interrupted
+        from dntm.training.processes import Interrupted
 
         try:
             for progress in run_cell(folder, config, found[self.name], _say):
@@ -236,7 +242,7 @@ def _make_report(folder: StudyFolder, target: Path | None = None) -> None:
 
 def _say_what_next(folder: StudyFolder, config: StudyConfig) -> None:
     """How to use a model of the study, the most dynamic one that is finished."""
-    finished = [cell for cell in cells(config) if cell.model.variant and folder.finished(cell)]
+    finished = [c for c in cells(config) if not c.model.peer and folder.finished(c)]
     if not finished:
         return
     run = folder.run(max(finished, key=lambda cell: (cell.model.kind, -cell.seed)))

@@ -18,8 +18,7 @@ from tqdm import tqdm
 from dntm.benchmark.machine import Sitting
 from dntm.cli.runs import Computing, defaults, in_full, print_groups, refuse_given, shows
 from dntm.experiments.recipes import PRETRAINING, RECIPES
-from dntm.training.config import TrainConfig
-from dntm.training.pretraining_config import PretrainConfig
+from dntm.training.config import PretrainConfig, TrainConfig
 
 if TYPE_CHECKING:
     from dntm.training.language_modelling import Progress
@@ -32,7 +31,7 @@ START_SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Run(Computing):
+class _RunOptions(Computing):
     """What both commands have beside their settings."""
 
     config: Path | None = None
@@ -59,7 +58,7 @@ class _Run(Computing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train(_Run, TrainConfig):
+class Train(_RunOptions, TrainConfig):
     """Train a baseline or dynamic language model and evaluate its best weights."""
 
     recipe: Literal["modern", "paper", "naming", "quick"] = "modern"
@@ -95,8 +94,8 @@ class Train(_Run, TrainConfig):
     def run(self) -> None:
         """Train with a progress bar, then print Table 2's groups."""
         from dntm.training.language_modelling import train_run
+        from dntm.training.processes import Interrupted
         from dntm.training.run_folder import RunFolder
-        from dntm.training.signals import Interrupted
 
         config = self.settings(TrainConfig)
         watch = self.begin(config.output_dir)
@@ -113,7 +112,7 @@ class Train(_Run, TrainConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pretrain(_Run, PretrainConfig):
+class Pretrain(_RunOptions, PretrainConfig):
     """Learn word embeddings and the context encoder by filling gaps in sentences of a text."""
 
     recipe: Literal["paper", "small", "naming"] = "small"
@@ -143,7 +142,7 @@ class Pretrain(_Run, PretrainConfig):
     def run(self) -> None:
         """Pretrain with a progress bar and print how well hidden words are recovered."""
         from dntm.training.pretraining import pretrain_run
-        from dntm.training.signals import Interrupted
+        from dntm.training.processes import Interrupted
 
         config = self.settings(PretrainConfig)
         watch = self.begin(config.output_dir)

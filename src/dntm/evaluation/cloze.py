@@ -26,7 +26,7 @@ chance of the reciprocal     mean of (1 + 1/2 + ... + 1/n) / n
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -69,13 +69,6 @@ class Filled(NamedTuple):
     """Of the candidate in the gap, after what the sentence says before it."""
     rest: Floats
     """Of the words after it and the end of the sentence."""
-
-
-class ClozeScorer(Protocol):
-    """A language model as the cloze test knows it."""
-
-    def fill_all(self, texts: Iterable[ClozeText]) -> Iterator[Filled]:
-        """Put every candidate into every gap of each text; its other mentions stay as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +139,11 @@ def _gaps(document: AnonymizedDocument, *, same_sentence: bool) -> Iterator[Gap]
                 yield Gap(s, p, token, seen[token], candidates)
 
 
+def _quantile(rank: int, candidates: int) -> float:
+    """Eq. 11: which share of the other candidates is less likely than the true one."""
+    return (candidates - rank) / (candidates - 1)
+
+
 def _rank(text: ClozeText, scores: Filled) -> Iterator[tuple[float, ...]]:
     """Each gap's columns, in the order of _KINDS."""
     sizes = [len(gap.candidates) for gap in text.gaps]
@@ -171,8 +169,8 @@ def _rank(text: ClozeText, scores: Filled) -> Iterator[tuple[float, ...]]:
         )
         yield (
             *(gap.sentence + 1, gap.position + 1, gap.entity, gap.occurrence, size),
-            *(rank, (size - rank) / (size - 1), rank == 1, by_sentence[true] - others.max()),
-            *(rest_rank, (size - rest_rank) / (size - 1)),
+            *(rank, _quantile(rank, size), rank == 1, by_sentence[true] - others.max()),
+            *(rest_rank, _quantile(rest_rank, size)),
         )
 
 

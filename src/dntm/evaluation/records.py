@@ -9,7 +9,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,6 @@ from dntm.files import write_text
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Column = list[str] | Integers | Floats
-
-
-class Scorer(Protocol):
-    """A language model as evaluation knows it."""
-
-    def score_all(self, documents: Iterable[AnonymizedDocument]) -> Iterator[Floats]:
-        """For each document the log-probability (nats) of every predicted token, in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,15 +121,12 @@ def _describe(document: AnonymizedDocument) -> Iterator[tuple[str, tuple[int, ..
                 follows = 0
 
 
-class IdealReader:
-    """A scorer for texts whose distribution is known exactly (storyworld): they carry it."""
-
-    def score_all(self, documents: Iterable[AnonymizedDocument]) -> Iterator[Floats]:
-        """The ideal log-probability of every predicted token."""
-        for document in documents:
-            if document.ideal is None:
-                raise ValueError(f"document {document.name!r} has no ideal reader: not storyworld")
-            yield np.array([value for sentence in document.ideal for value in sentence])
+def ideal_scores(documents: Iterable[AnonymizedDocument]) -> Iterator[Floats]:
+    """Log-probabilities of texts that carry their exact distribution (storyworld)."""
+    for document in documents:
+        if document.ideal is None:
+            raise ValueError(f"document {document.name!r} has no ideal reader: not storyworld")
+        yield np.array([value for sentence in document.ideal for value in sentence])
 
 
 def ideal_records(dataset: Dataset, split: str) -> Records | None:
@@ -144,8 +134,7 @@ def ideal_records(dataset: Dataset, split: str) -> Records | None:
     first = next(dataset.documents(split), None)
     if first is None or first.ideal is None:
         return None
-    scored = IdealReader().score_all(dataset.documents(split))
-    return Records.of(dataset.documents(split), scored)
+    return Records.of(dataset.documents(split), ideal_scores(dataset.documents(split)))
 
 
 def write_columns(path: Path, columns: Mapping[str, Column]) -> None:

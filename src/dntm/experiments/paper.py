@@ -5,14 +5,17 @@ B-MERGING   with only dynamic input
 C-MERGING   with only dynamic output
 D-MERGING   with dynamic input and output
 
+The peers that people would use instead (`PEERS`) stand in a table of their own.
+
 `MODELS` names every model that a study can have and a report can show, each beside the paper's
 number where the paper has one: whoever adds a model adds it there. Table 2 is the rows A,
 B-gru-relu, C-gru-relu and D-gru-relu of Table 3.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from dntm.model.config import LETTERS, Merging, Variant
+from dntm.model.config import LETTERS, Kind, Merging, ModelConfig, Variant
 
 BASELINE = "A"
 """What every other model is compared with, and the last row of Table 3."""
@@ -51,6 +54,31 @@ class StudyModel:
     """Whether it stands for its kind in Table 2."""
     drawn: bool = True
     """Whether it is drawn in Figures 4 to 6."""
+    peer: bool = False
+    """Whether it is beyond the paper, in the peers' table alone."""
+    model_kind: Kind = "dntm"
+    salience: bool = False
+    over: str = ""
+    """Not trained, but another way to score the trained model of this name."""
+    way: Literal["", "cache", "dynamic evaluation"] = ""
+    """What is added to it."""
+
+    @property
+    def has_cloze(self) -> bool:
+        """Whether it is put to the cloze test."""
+        return self.model_kind == "dntm" and not self.over
+
+    def config(self, sizes: ModelConfig) -> ModelConfig:
+        """The model to train, in these sizes."""
+        if self.variant is None:
+            raise ValueError(f"{self.name} is not one of our models: a study cannot train it")
+        return replace(
+            sizes,
+            kind=self.model_kind,
+            variant=self.variant,
+            merging=self.merging,
+            salience=self.salience or sizes.salience,
+        )
 
 
 def _paper_model(letter: str, merging: Merging = "gru-relu") -> StudyModel:
@@ -67,14 +95,67 @@ def _paper_model(letter: str, merging: Merging = "gru-relu") -> StudyModel:
     )
 
 
-MODELS: dict[str, StudyModel] = {
+def _peer(name: str, title: str, kind: Kind = "dntm", variant: Variant = "baseline") -> StudyModel:
+    return StudyModel(
+        name=name,
+        kind=name,
+        title=title,
+        variant=variant,
+        model_kind=kind,
+        salience=kind == "dntm",
+        leads=False,
+        drawn=False,
+        peer=True,
+    )
+
+
+def _over(base: StudyModel, way: Literal["cache", "dynamic evaluation"]) -> StudyModel:
+    name = f"{base.name}-{way.replace(' ', '-')}"
+    title = f"{base.title}, {way}"
+    return replace(
+        base,
+        name=name,
+        kind=name,
+        title=title,
+        detail="",
+        over=base.name,
+        way=way,
+        leads=False,
+        drawn=False,
+        peer=True,
+    )
+
+
+_TRAINED = (
+    _peer("A-salience", "Baseline (A), salience"),
+    _peer("D-salience", "Dynamic input and output (D), salience", variant="both"),
+    _peer("transformer", "Transformer over the document", "transformer"),
+    _peer("entity-nlm", "After EntityNLM", "entity-nlm"),
+    _peer("kneser-ney", "5-gram, modified Kneser-Ney", "kneser-ney"),
+)
+_PAPER = (
+    _paper_model("A"),
+    *(_paper_model(letter, merging) for letter in "BCD" for merging in MERGING_TITLES),
+)
+_BASES = {model.name: model for model in (*_PAPER, *_TRAINED)}
+PEERS: dict[str, StudyModel] = {
     model.name: model
     for model in (
-        _paper_model("A"),
-        *(_paper_model(letter, merging) for letter in "BCD" for merging in MERGING_TITLES),
+        *_TRAINED,
+        *(
+            _over(_BASES[name], "cache")
+            for name in ("A", "A-salience", "D-gru-relu", "D-salience", "transformer")
+        ),
+        *(
+            _over(_BASES[name], "dynamic evaluation")
+            for name in ("A", "A-salience", "D-gru-relu", "D-salience")
+        ),
     )
 }
-"""By name, in the order of the tables: the paper's thirteen."""
+"""What people would use instead of the paper's model, and it with the same added."""
+
+MODELS: dict[str, StudyModel] = {model.name: model for model in _PAPER} | PEERS
+"""By name, in the order of the tables: the paper's thirteen, then the peers."""
 
 PAPER_TABLE_1 = {
     "train": (2725, 25.7, 15.6, 9.3, 3.2),

@@ -9,8 +9,7 @@ Departure: all recipes but `paper`.
 
 from dntm.corpus.token_store import StoreConfig
 from dntm.model.config import ModelConfig
-from dntm.training.pretraining_config import EncoderConfig, PretrainRecipe
-from dntm.training.recipe import Recipe
+from dntm.training.config import EncoderConfig, PretrainRecipe, Recipe
 
 RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
     "paper": (ModelConfig(), Recipe()),

@@ -16,15 +16,15 @@ from typing import Any
 from dntm.corpus.build import PAPERS_BUILD, BuildConfig
 from dntm.corpus.prepare import ReadConfig
 from dntm.corpus.token_store import StoreConfig
-from dntm.experiments.paper import MODELS, PAPER_TABLE_3, StudyModel
+from dntm.experiments.paper import MODELS, PAPER_TABLE_3, PEERS, StudyModel
 from dntm.experiments.recipes import PRETRAINING, RECIPES
 from dntm.model.config import ModelConfig
 from dntm.settings import merged, read_yaml, settle, to_yaml
-from dntm.training.pretraining_config import PretrainRecipe
-from dntm.training.recipe import Recipe
+from dntm.training.config import PretrainRecipe, Recipe
 
 RESULTS = ("all_results.json", "records-test.csv", "cloze-test.csv")
-"""The files that make a cell finished; each is written aside and moved into place."""
+"""The files that make a cell finished; each is written aside and moved into place. Peers that are
+not put to the cloze test lack the last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +199,15 @@ class StudyFolder:
 
     def finished(self, cell: Cell) -> bool:
         """Whether all results of a cell are there."""
-        return all((self.run(cell) / name).is_file() for name in RESULTS)
+        names = RESULTS if cell.model.has_cloze else RESULTS[:2]
+        return all((self.run(cell) / name).is_file() for name in names)
+
+
+def with_peers(config: StudyConfig) -> StudyConfig:
+    """The study with all peers, and the models of the paper that they are compared with."""
+    names = (*config.models, *(peer.over for peer in PEERS.values()), *PEERS)
+    models = tuple(dict.fromkeys(name for name in names if name))
+    return dataclasses.replace(config, models=models)
 
 
 def cells(config: StudyConfig) -> list[Cell]:

@@ -12,12 +12,16 @@ from dntm.settings import settle
 
 Variant = Literal["baseline", "input", "output", "both"]
 Merging = Literal["gru-relu", "gru", "max", "latest", "mean", "attention"]
+Kind = Literal["dntm", "transformer", "entity-nlm", "kneser-ney"]
 LETTERS: dict[str, Variant] = {"A": "baseline", "B": "input", "C": "output", "D": "both"}
 """The paper's names of the variants, which every setting takes, too."""
 
 LARGEST_SIZE = 10_000_000
 """Of any dimension: what is larger is a mistake, and its products would overflow."""
-_SIZES = ("vocabulary", "entities", "embedding_dim", "hidden_dim", "encoder_dim", "context_dim")
+_SIZES = (
+    *("vocabulary", "entities", "embedding_dim", "hidden_dim", "encoder_dim", "context_dim"),
+    *("layers", "heads"),
+)
 _DROPOUTS = ("dropout_embedding", "dropout_hidden", "dropout_context")
 
 
@@ -25,6 +29,11 @@ _DROPOUTS = ("dropout_embedding", "dropout_hidden", "dropout_context")
 class ModelConfig:
     """The shape of a Dynamic Neural Text Model."""
 
+    kind: Kind = "dntm"
+    """The paper's model in its variants, or a peer to compare it with, which has no dynamic
+    embeddings and is a baseline whatever the variant: a Transformer over the whole document
+    (model/transformer.py), one after EntityNLM (model/entity_nlm.py), or a 5-gram model with
+    modified Kneser-Ney smoothing (model/kneser_ney.py)."""
     vocabulary: int = 10_000
     """Rows of the embedding tables: special tokens, entities and words together."""
     entities: int = 50
@@ -53,7 +62,11 @@ class ModelConfig:
     dropout_hidden: float = 0.0
     """Dropout on h, the output layer's input."""
     dropout_context: float = 0.0
-    """Dropout on d', the merging function's input."""
+    """Dropout on d', the merging function's input; in a Transformer on what each layer adds."""
+    layers: int = 2
+    """Layers of a Transformer; the more, the narrower: its weights are as many as the LSTM's."""
+    heads: int = 4
+    """Attention heads of each."""
 
     ABBREVIATIONS: ClassVar = {"variant": LETTERS}
 
@@ -70,6 +83,10 @@ class ModelConfig:
                 f"vocabulary is {self.vocabulary}, expected more than the {len(SPECIALS)} special "
                 f"and {self.entities} entity rows it holds"
             )
+        if self.kind != "dntm":
+            object.__setattr__(self, "variant", "baseline")
+        if self.kind == "transformer":
+            self._check_transformer()
         if self.naming and not self.dynamic_input:
             raise ValueError(
                 f"naming with variant {self.variant!r}, expected one with dynamic input: there is "
@@ -79,6 +96,18 @@ class ModelConfig:
             raise ValueError(
                 f"tied embeddings with embedding_dim {self.embedding_dim} and hidden_dim "
                 f"{self.hidden_dim}, expected the same size for both"
+            )
+
+    def _check_transformer(self) -> None:
+        if self.embedding_dim != self.hidden_dim:
+            raise ValueError(
+                f"a Transformer with embedding_dim {self.embedding_dim} and hidden_dim "
+                f"{self.hidden_dim}, expected the same size for both"
+            )
+        if self.embedding_dim % self.layers or self.embedding_dim // self.layers % (2 * self.heads):
+            raise ValueError(
+                f"embedding_dim {self.embedding_dim} over layers {self.layers}, expected a "
+                f"multiple of twice the {self.heads} heads for each layer"
             )
 
     @property

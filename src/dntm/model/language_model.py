@@ -19,7 +19,7 @@ from torch import Tensor
 from dntm.corpus.vocabulary import entity_rows, row_of_entity
 from dntm.model.config import ModelConfig
 from dntm.model.fast.entity_memory import indices
-from dntm.model.fast.read import Read, predict, read
+from dntm.model.fast.read import Read, predict, read, recall
 from dntm.model.fast.window import EncodedDocument, Loans, Window, plan
 from dntm.model.naming import Naming
 from dntm.model.parameters import Parameters
@@ -116,10 +116,14 @@ class DynamicTextModel(Parameters):
         """
         found = read(self, window, state)
         h, entities = predict(self, found, window.layout.predicting)
-        scores = self.output.score(h, entities, indices(window.layout.targets, h)).cpu().numpy()
+        targets = indices(window.layout.targets, h)
+        scores = self.output.score(h, entities, targets)
+        if cached := recall(self, found, window.layout.predicting):
+            scores = cached.score(scores, targets)
         known = found.d.index_select(0, indices(window.known.ravel(), found.d))
         known = known.view(*window.known.shape, found.d.shape[1])
-        return np.split(scores, np.cumsum(window.layout.predicted)[:-1]), known, found.after
+        parts = np.split(scores.cpu().numpy(), np.cumsum(window.layout.predicted)[:-1])
+        return parts, known, found.after
 
     @torch.no_grad()
     def log_distribution(
@@ -138,7 +142,10 @@ class DynamicTextModel(Parameters):
             raise ValueError(f"positions {positions}, expected rising ones below {tokens}")
         found = read(self, window, state)
         h, entities = predict(self, found, chosen)
-        return h, self.output.log_distribution(h, entities), found.after
+        log_p = self.output.log_distribution(h, entities)
+        if cached := recall(self, found, chosen):
+            log_p = cached.distribution(log_p)
+        return h, log_p, found.after
 
 
 def parameter_count(config: ModelConfig, *, finetuned: bool = False) -> int:

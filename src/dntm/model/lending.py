@@ -128,9 +128,11 @@ def _recalled(kept: Sequence[Kept], document: int, entity: int) -> LastMention:
 
 def _document(layout: Layout) -> Int[np.ndarray, " read"]:
     """The document of each token in reading order."""
-    return layout.document[layout.sentence]
+    document: Int[np.ndarray, " read"] = layout.document[layout.sentence]
+    return document
 
 
 def _begins(layout: Layout) -> Int[np.ndarray, " read"]:
     """1 where a sentence begins, else 0."""
-    return (layout.tokens[layout.read] == BOS).astype(np.int64)
+    begins: Int[np.ndarray, " read"] = (layout.tokens[layout.read] == BOS).astype(np.int64)
+    return begins

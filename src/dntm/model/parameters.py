@@ -6,21 +6,25 @@ encoder.*                      the context encoder                              
 merging.*                      the merging function                                Eq. 4
 output.y.weight, output.y.W_dy, output.b     the output layer                      Eqs. 1, 10
 salience.*                     how recently and how often an entity was mentioned
+transformer.*, entity_states.*     what a peer has in the LSTM's place, or besides it
 naming.s                       how sharply hidden words are named
 """
 
 import torch
 from torch import nn
 
+from dntm.model.cache import Cache, History
 from dntm.model.config import ModelConfig
 from dntm.model.context_encoder import ContextEncoder
 from dntm.model.dynamic_embedding import DynamicEmbedding
+from dntm.model.entity_nlm import EntityStates
 from dntm.model.lstm import LSTM
 from dntm.model.merging import merging_function
 from dntm.model.naming import Naming
 from dntm.model.output_layer import OutputLayer
 from dntm.model.reading_state import ReadingState
 from dntm.model.salience import Mentions, Salience
+from dntm.model.transformer import Transformer
 
 
 class Parameters(nn.Module):
@@ -29,11 +33,18 @@ class Parameters(nn.Module):
     def __init__(self, config: ModelConfig, generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.config = config
+        self.cache: Cache | None = None
         rows, d = config.vocabulary, config.context_dim
         self.x = DynamicEmbedding(
             rows, config.embedding_dim, d if config.dynamic_input else None, name="W_dx"
         )
-        self.lstm = LSTM(config.embedding_dim, config.hidden_dim)
+        self.transformer = self.entity_states = None
+        if config.kind == "transformer":
+            self.transformer = Transformer(config.embedding_dim, config.layers, config.heads)
+        else:
+            self.lstm = LSTM(config.embedding_dim, config.hidden_dim)
+        if config.kind == "entity-nlm":
+            self.entity_states = EntityStates(config.hidden_dim)
         self.output = OutputLayer(rows, config.hidden_dim, d if config.dynamic_output else None)
         self.salience = Salience(config.entities, config.hidden_dim) if config.salience else None
         self.naming = Naming() if config.naming else None
@@ -41,7 +52,9 @@ class Parameters(nn.Module):
         if config.variant != "baseline":
             self.encoder = ContextEncoder(config.embedding_dim, config.encoder_dim, d)
             self.merging = merging_function(config.merging, d)
-        for module in (self.output, self.x, self.lstm, self.encoder, self.merging):
+        core = self.transformer or self.lstm
+        parts = (self.output, self.x, core, self.encoder, self.merging, self.entity_states)
+        for module in parts:
             if module is not None:
                 module.reset_parameters(generator)
         if config.tied:
@@ -52,8 +65,15 @@ class Parameters(nn.Module):
         zeros = self.x.weight.new_zeros(documents, self.config.hidden_dim)
         state = zeros.new_empty(0) if self.merging is None else self.merging.initial(zeros)
         memory = state.expand(documents, self.config.entities, -1)
-        mentions = None if self.salience is None else Mentions.none(*memory.shape[:2])
-        return ReadingState(zeros, zeros, memory, mentions)
+        mentions = current = None
+        if self.salience is not None or self.entity_states is not None:
+            mentions = Mentions.none(*memory.shape[:2])
+        if self.entity_states is not None:
+            memory = zeros.unsqueeze(1).expand(-1, self.config.entities, -1)
+            current = zeros
+        history = None if self.cache is None else (History(),) * documents
+        past = None if self.transformer is None else ((),) * documents
+        return ReadingState(zeros, zeros, memory, mentions, (), history, past, current)
 
     def freeze_encoder(self) -> None:
         """Fix the pretrained encoder, as the paper does; gradients still pass through it."""

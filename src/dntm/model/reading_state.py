@@ -8,9 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from dntm.model.cache import History
 from dntm.model.fast.window import Window
 from dntm.model.lending import Kept, Lost, follow_changes, guests, keep
 from dntm.model.salience import Mentions, follow
+from dntm.model.transformer import Past
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,12 @@ class ReadingState:
     """Of each document's entities, where the model has a term for their salience."""
     kept: tuple[Kept, ...] = ()
     """Of each document's entities that have no row; empty where no document ever lent one."""
+    history: tuple[History, ...] | None = None
+    """Of each document, where the model has a cache."""
+    past: tuple[Past, ...] | None = None
+    """Of each document, where the model is a Transformer."""
+    current: Float[Tensor, "batch hidden_dim"] | None = None
+    """v_c of each document, where the model is one after EntityNLM."""
 
     def detach(self) -> "ReadingState":
         """The same values, cut off from their gradients."""
@@ -46,6 +54,7 @@ class ReadingState:
             c=self.c.detach(),
             memory=self.memory.detach(),
             kept=tuple(kept.detach() for kept in self.kept),
+            current=None if self.current is None else self.current.detach(),
         )
 
     def select(self, documents: Sequence[int]) -> "ReadingState":
@@ -57,6 +66,9 @@ class ReadingState:
             self.memory.index_select(0, rows),
             None if self.mentions is None else self.mentions.at(np.array(documents, np.int64)),
             tuple(self.kept[document] for document in documents) if self.kept else (),
+            None if self.history is None else tuple(self.history[d] for d in documents),
+            None if self.past is None else tuple(self.past[d] for d in documents),
+            None if self.current is None else self.current.index_select(0, rows),
         )
 
     def guests(
@@ -89,10 +101,11 @@ class ReadingState:
         """The state after a window: the documents it reads, in its order, end with h and c."""
         order = torch.from_numpy(window.layout.order).to(h.device)
         rows = torch.from_numpy(window.memory.ravel()).to(h.device)
-        return ReadingState(
-            self.h.index_copy(0, order, h),
-            self.c.index_copy(0, order, c),
-            table.index_select(0, rows).view_as(self.memory),
-            None if followed is None else followed.after,
-            keep(self.kept, window, table, {} if followed is None else followed.lost),
+        return replace(
+            self,
+            h=self.h.index_copy(0, order, h),
+            c=self.c.index_copy(0, order, c),
+            memory=table.index_select(0, rows).view_as(self.memory),
+            mentions=None if followed is None else followed.after,
+            kept=keep(self.kept, window, table, {} if followed is None else followed.lost),
         )

@@ -2,9 +2,9 @@
 
     p(w_t | w_1 ... w_{t-1}) = softmax_w(h_{t-1} . y_w + b_w)      Eq. 1         `Reference.read`
     h_t     = LSTM(x_{w_t}, h_{t-1})                               Eq. 2         `Reference.lstm`
-    d_{e,i} = merge(d'_{e,i}, d_{e,i-1}),   d_{e,0} = 0            Eqs. 3 to 5   `Reference.merge`
-    d'_e    = ReLU(W_hd [h_fwd_{t-1}; h_bwd_{t+1}] + b_d)          Eqs. 6 to 8   `Reference.context`
-    x_e     = W_dx d_{e,i} + b_e^x                                 Eq. 9         `Reference.x`
+    d_{e,i} = merge(d'_{e,i}, d_{e,i-1}),   d_{e,0} = 0            Eq. 4 (max)   `Reference.merge`
+    d'_e    = ReLU(W_hd [h_fwd_{t-1}; h_bwd_{t+1}] + b_d)          Eqs. 5 to 8   `Reference.context`
+    x_e     = W_dx d_{e,i} + b_e^x                                 Eqs. 3, 9     `Reference.x`
     y_e     = W_dy d_{e,i} + b_e^y                                 Eq. 10        `Reference.y`
 
 `Reference` takes the parameters of a DynamicTextModel and reads one document, word by word and
@@ -118,7 +118,7 @@ class Reference:
         return bool(rows.start <= row < rows.stop)
 
     def x(self, row: int, entities: Mapping[int, Entity]) -> Tensor:
-        """Eq. 9: the input embedding of a word or, dynamic in variants B and D, of an entity."""
+        """Eqs. 3 and 9: the input embedding of a word or, dynamic in B and D, of an entity."""
         x = self.p["x.weight"][row]
         if self.config.dynamic_input and row in entities:
             x = self.p["x.W_dx"] @ entities[row].d + x
@@ -146,7 +146,7 @@ class Reference:
         return o.sigmoid() * c.tanh(), c
 
     def context(self, x: Sequence[Tensor], position: int) -> Tensor:
-        """Eq. 6: d'_e of the mention at a position of a sentence with embeddings x."""
+        """Eqs. 5 and 6: d'_e of the mention at a position of a sentence with embeddings x."""
         zero = x[0].new_zeros(self.config.encoder_dim)
         h_fwd, c = zero, zero
         for x_t in x[:position]:
@@ -159,7 +159,7 @@ class Reference:
         )
 
     def merge(self, context: Tensor, entity: Entity | None) -> Entity:
-        """Section 3's merging functions: d_{e,i} of the next context d'_{e,i} and d_{e,i-1}."""
+        """Eq. 4 and Section 3's merging functions: d_{e,i} of a context d'_{e,i} and d_{e,i-1}."""
         before = entity or Entity(torch.zeros_like(context))
         contexts, scores = (*before.contexts, context), before.scores
         match self.config.merging:

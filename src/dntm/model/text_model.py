@@ -16,6 +16,7 @@ from dntm.corpus.vocabulary import Vocabulary, row_of_entity
 from dntm.evaluation.cloze import ClozeText, Filled
 from dntm.evaluation.guesses import MentionEmbeddings
 from dntm.evaluation.records import Floats, Records
+from dntm.model.cache import SIZE, Cache, History, tune
 from dntm.model.checkpoint import best_of, from_pretrained
 from dntm.model.fast.entity_memory import indices
 from dntm.model.fast.filling import Blanks, fill
@@ -40,10 +41,38 @@ class TextModel:
         self.vocabulary = vocabulary
 
     @classmethod
-    def load(cls, path: Path | str) -> "TextModel":
-        """Load a checkpoint, or the best one of a run folder."""
-        folder = Path(path)
-        return cls(*from_pretrained(best_of(folder)))
+    def load(cls, path: Path | str, *, cache: bool = False) -> "TextModel":
+        """Load a checkpoint, or the best one of a run folder; with the cache it was tuned for."""
+        folder = best_of(Path(path))
+        loaded = cls(*from_pretrained(folder))
+        if cache:
+            loaded.model.cache = Cache.load(folder)
+            if loaded.model.cache is None:
+                raise ValueError(
+                    f"{folder} has no cache.json: dntm evaluate {path} --cache tunes a cache for it"
+                )
+        return loaded
+
+    def tune_cache(self, documents: Iterable[AnonymizedDocument]) -> Cache:
+        """The setting of the cache under which these documents are likeliest.
+
+        Those whose rows are lent, or that are longer than the cache, are left out.
+        """
+        before, self.model.cache = self.model.cache, Cache(theta=0.0, weight=0.0)
+        encoded = (encode(document, self.vocabulary) for document in documents)
+        fitting = (d for d in encoded if not any(d.loans) and _tokens(d) <= SIZE)
+        scores: list[Floats] = []
+        histories: list[History] = []
+        try:
+            while batch := list(islice(fitting, BATCH)):
+                found = _score_batch(self.model, batch)
+                scores += [values for values, _ in found]
+                histories += [history for _, history in found if history is not None]
+        finally:
+            self.model.cache = before
+        if not scores:
+            raise ValueError("no document is left to tune a cache on")
+        return tune(scores, histories)
 
     def score(self, document: AnonymizedDocument) -> Floats:
         """The log-probability (nats) of every predicted token of a document, in reading order."""
@@ -54,10 +83,12 @@ class TextModel:
         remaining = iter(documents)
         while batch := list(islice(remaining, BATCH)):
             encoded = [encode(document, self.vocabulary) for document in batch]
-            yield from _score_batch(self.model, encoded)
+            yield from (scores for scores, _ in _score_batch(self.model, encoded))
 
     def fill_all(self, texts: Iterable[ClozeText]) -> Iterator[Filled]:
         """Every candidate in every gap of each text, for the cloze test."""
+        if (kind := self.model.config.kind) != "dntm":
+            raise ValueError(f"the model is of kind {kind}: the cloze test is for kind dntm alone")
         remaining = iter(texts)
         while batch := list(islice(remaining, CLOZE_BATCH)):
             yield from _fill_batch(self, batch)
@@ -102,17 +133,26 @@ def _evaluating(model: DynamicTextModel) -> Iterator[None]:
         model.train(training)
 
 
-def _score_batch(model: DynamicTextModel, documents: Sequence[DocumentRows]) -> list[Floats]:
+def _tokens(document: DocumentRows) -> int:
+    return sum(len(sentence) - 1 for sentence in document.sentences)
+
+
+def _score_batch(
+    model: DynamicTextModel, documents: Sequence[DocumentRows]
+) -> list[tuple[Floats, History | None]]:
+    """Each document's log-probabilities and, with a cache, its history at its end."""
     pieces: list[list[Floats]] = [[] for _ in documents]
+    histories: list[History | None] = [None for _ in documents]
     state = model.initial_state(len(documents))
     sentences, loans = [d.sentences for d in documents], [d.loans for d in documents]
     with _evaluating(model):
         for text in windows(sentences, SENTENCES, loans):
             window = model.plan(text.sentences, text.continues, loans=text.loans)
             scored, state = model.score(window, state.select(text.kept))
-            for document, values in zip(text.documents, scored, strict=True):
+            for number, (document, values) in enumerate(zip(text.documents, scored, strict=True)):
                 pieces[document].append(values.astype(np.float64))
-    return [np.concatenate(found) for found in pieces]
+                histories[document] = state.history[number] if state.history else None
+    return list(zip(map(np.concatenate, pieces), histories, strict=True))
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model.fast.entity_memory import indices
-from dntm.model.fast.read import Read, predict, read
+from dntm.model.fast.read import Read, predict, read, recall
 from dntm.model.fast.window import Window
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.reading_state import ReadingState
@@ -35,6 +35,8 @@ AT_ONCE = 512
 """Tokens whose distributions are made at the same time,"""
 ROWS = 1024
 """so many rows of the vocabulary after the other: what is worked on stays in the cache."""
+WHOLE = 64
+"""Tokens whose whole distributions are in memory at the same time."""
 
 
 @torch.no_grad()
@@ -65,6 +67,8 @@ def _predicted(
     layout = found.window.layout
     h, dynamic = predict(model, found, layout.predicting)
     targets = indices(layout.targets, h)
+    if model.cache is not None:
+        return _recalled(model, found, h, dynamic, targets)
     chunks = range(0, len(h), AT_ONCE)
     pieces = [
         _scored(
@@ -76,6 +80,26 @@ def _predicted(
         for start in chunks
     ]
     scores, entropies = (torch.cat(column) for column in zip(*pieces, strict=True))
+    return scores.cpu().numpy(), entropies.cpu().numpy()
+
+
+def _recalled(
+    model: DynamicTextModel,
+    found: Read,
+    h: Float[Tensor, "predicted hidden_dim"],
+    dynamic: Float[Tensor, "predicted entities"] | None,
+    targets: Int[Tensor, " predicted"],
+) -> tuple[Float[np.ndarray, " predicted"], Float[np.ndarray, " predicted"]]:
+    """The same with a cache, from whole distributions, a few at a time."""
+    scores, entropies = h.new_empty(2, len(h))
+    for start in range(0, len(h), WHOLE):
+        chunk = slice(start, start + WHOLE)
+        entities = None if dynamic is None else dynamic[chunk]
+        log_p = model.output.log_distribution(h[chunk], entities)
+        if cached := recall(model, found, found.window.layout.predicting[chunk]):
+            log_p = cached.distribution(log_p)
+        scores[chunk] = log_p.gather(1, targets[chunk].unsqueeze(1)).squeeze(1)
+        entropies[chunk] = torch.special.entr(log_p.exp()).sum(1)
     return scores.cpu().numpy(), entropies.cpu().numpy()
 
 

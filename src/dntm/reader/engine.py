@@ -60,34 +60,42 @@ class ModelPair:
         path: Path | str | None,
         static: Path | str | None,
         precision: Precision = "double",
+        *,
+        cache: bool = False,
     ) -> "ModelPair":
-        """Load a run folder or a checkpoint, and the static model beside it."""
+        """Load a run folder or a checkpoint, and the static model beside it.
+
+        With `cache` both have the neural cache that their checkpoints carry.
+        """
         folder = folder_of(path)
         inside = best_of(folder) / "static"
-        model = TextModel.load(folder)
+        model = TextModel.load(folder, cache=cache)
         if static is None and inside.is_dir():
             static = inside
         if static is None:
             twin, static_is = without_memory(model.model), "the same weights with d = 0"
         else:
-            twin, static_is = baseline(Path(static), model.vocabulary), f"{static}"
+            twin = baseline(Path(static), model.vocabulary, cache=cache)
+            static_is = f"{static}"
         dynamic, twin = (_ready(m, precision) for m in (model.model, twin))
         return cls(dynamic, twin, model.vocabulary, static_is)
 
 
 def without_memory(model: DynamicTextModel) -> DynamicTextModel:
     """The baseline with the model's weights: what the model is as long as every d_e is zero."""
+    if model.config.variant == "baseline":
+        return model
     with torch.device("meta"):  # every one of its tensors is replaced
         static = DynamicTextModel(replace(model.config, variant="baseline", naming=False))
     static.lstm, static.output.b = model.lstm, model.output.b
-    static.salience = model.salience
+    static.salience, static.cache = model.salience, model.cache
     static.x.weight, static.output.y.weight = model.x.weight, model.output.y.weight
     return static
 
 
-def baseline(path: Path, vocabulary: Vocabulary) -> DynamicTextModel:
+def baseline(path: Path, vocabulary: Vocabulary, *, cache: bool = False) -> DynamicTextModel:
     """Load the static model of a pair; ValueError where it cannot be one."""
-    static = TextModel.load(path)
+    static = TextModel.load(path, cache=cache)
     if static.model.config.variant != "baseline":
         raise ValueError(
             f"{path} is the variant {static.model.config.variant!r}, expected a baseline"

@@ -46,14 +46,15 @@ _OFTEN = 20
 _UNTRAINED_SCALE = 10.0
 _BLOCK = 64
 _LEAST = 1e-12
-_SURE = ((0.6, "surely"), (0.3, "probably"), (0.1, "perhaps"), (0.0, "a wild guess"))
+SURE = {"surely": 0.6, "probably": 0.3, "perhaps": 0.1, "a wild guess": 0.0}
+"""What is said of a probability, and the least one of which it is said."""
 
 
 def how_sure(probability: float | None) -> str:
     """A probability in words; nothing where the model has not learned to name."""
     if probability is None:
         return ""
-    return next(phrase for least, phrase in _SURE if probability >= least)
+    return next(phrase for phrase, least in SURE.items() if probability >= least)
 
 
 def content_words(words: Sequence[str]) -> Iterator[int]:
@@ -139,6 +140,23 @@ class Meanings:
             Meaning(taken, self._sure(taken), near_x, near_y, gained, lost, change)
             for taken, near_x, near_y, gained, lost, change in zip(*lists, moved, strict=True)
         ]
+
+    @torch.no_grad()
+    def tried(
+        self, x_e: Float[Tensor, "mentions dim"], words: Sequence[str]
+    ) -> list[tuple[str, bool]]:
+        """For entities that stand for these words: how sure is said, and whether the word is shown.
+
+        Nothing where the model has not learned to name.
+        """
+        if self._s is None:
+            return []
+        space = self.spaces[self.changing]
+        likely = (space.near(x_e)[1] * self._s + space.rarity).softmax(1)
+        values, numbers = highest(likely, min(SHOWN, likely.shape[1]))
+        shown = [[space.listed[number] for number in row] for row in numbers.tolist()]
+        sure = values.sum(1).tolist()
+        return [(how_sure(p), w in s) for p, w, s in zip(sure, words, shown, strict=True)]
 
     def _sure(self, taken_for: Sequence[Neighbour]) -> float | None:
         if self._s is None or not taken_for:

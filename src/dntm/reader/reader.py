@@ -32,7 +32,7 @@ from dntm.reader.questions import (
 from dntm.reader.reading import Reading, SentenceReading, Unit, check_unit
 from dntm.reader.scores import TextScores
 from dntm.reader.streaming import ReadingPosition, Streaming, read_sentences, read_texts
-from dntm.reader.text import Kinds, PreparedText, Text, prepare, tokens_of
+from dntm.reader.text import Kinds, PreparedText, Text, check_entities, prepare, tokens_of
 
 
 class Reader(TextScores):
@@ -54,14 +54,16 @@ class Reader(TextScores):
         resolver: Resolver | None = None,
         *,
         precision: Precision = "double",
+        cache: bool = False,
     ) -> Self:
         """Load a run folder or a checkpoint; without a path, the model that comes with dntm.
 
         `static` is the checkpoint of a baseline to compare with. `resolver` finds the entities of
         texts that are read with entities="resolver". Single `precision` is faster, and numbers
-        then differ by some 1e-6 with what is read in the same batch.
+        then differ by some 1e-6 with what is read in the same batch. With `cache` both models have
+        the neural cache that their checkpoints carry (`model/cache.py`).
         """
-        return cls(ModelPair.load(path, static, precision), resolver)
+        return cls(ModelPair.load(path, static, precision, cache=cache), resolver)
 
     def prepare(
         self,
@@ -158,6 +160,7 @@ class Reader(TextScores):
         position, lexicon = self.position(history, entities=entities), self._engine.lexicon
         if isinstance(prefix, str):
             prefix = tokens_of(prefix, position.names, position.surfaces, lexicon)
+        check_entities(prefix, position.names)
         return predict(self._engine, position, prefix, k)
 
     def ranks(self, text: Text, *, entities: Kinds = None) -> list[list[int]]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -27,7 +27,6 @@ NATS: dict[Unit, float] = {"bits": math.log(2), "nats": 1.0}
 """How many nats each unit is: a model computes in nats, people prefer bits."""
 
 Group = Literal["new", "reappearing", "following", "other"]
-GROUPS: tuple[Group, ...] = ("new", "reappearing", "following", "other")
 END = "<eos>"
 """What stands for the end of a sentence."""
 COLUMNS = (
@@ -224,7 +223,7 @@ class Reading:
                 "surprisal": sum(t.surprisal for t in compress(tokens, found[name])),
                 "static_surprisal": sum(t.static_surprisal for t in compress(tokens, found[name])),
             }
-            for name in ("all", *GROUPS)
+            for name in ("all", *get_args(Group))
         }
 
     def trail(self, entity: int) -> list[tuple[int, EntityReading]]:

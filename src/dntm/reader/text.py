@@ -313,18 +313,20 @@ def tokens_of(
         if (mentioned := entity(words[place : place + size])) is not None:
             tokens.append(mentioned)
         elif word[1:-1].isdecimal() and word[0] == "[":
-            number = numbers.get(word, int(word[1:-1]))
-            if number not in names:
-                raise ValueError(f"{word} mentions no entity of the text: expected {_range(names)}")
-            tokens.append(number)
+            tokens.append(numbers.get(word, int(word[1:-1])))
         else:
             tokens.append(word)
         place += size
+    check_entities(tokens, names)
     return tokens
 
 
-def _range(names: Mapping[int, str]) -> str:
-    return f"[1] to [{max(names)}]" if names else "none, since it has no entities"
+def check_entities(tokens: Iterable[Token], names: Mapping[int, str]) -> None:
+    """ValueError where a token mentions an entity that the text does not have."""
+    for token in tokens:
+        if isinstance(token, int) and token not in names:
+            expected = f"[1] to [{max(names)}]" if names else "none, since it has no entities"
+            raise ValueError(f"[{token}] mentions no entity of the text: expected {expected}")
 
 
 def mentions_in(sentences: Words) -> Iterable[Word]:

@@ -5,7 +5,7 @@ and as curves. What is not finished is missing, and named.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -61,24 +61,27 @@ class ModelResults:
 
     def sums(self, group: str) -> DocumentSums:
         """A token group by document, a row a seed."""
-        return _stacked([run.groups[group] for run in self.runs])
+        return stacked([run.groups[group] for run in self.runs])
 
     def cloze_sums(self) -> DocumentSums:
         """The quantiles of the cloze test by document, a row a seed."""
-        return _stacked([run.cloze for run in self.runs])
+        return stacked([run.cloze for run in self.runs])
 
     def perplexities(self, group: str) -> Floats:
         """Of each seed; nan where the group is empty."""
-        sums = self.sums(group)
-        tokens = sums.counts.sum()
-        if not tokens:
-            return np.full(len(self.runs), np.nan)
-        values: Floats = np.exp(sums.sums.sum(1) / tokens)
-        return values
+        return perplexities(self.sums(group))
 
     def cloze(self, name: str) -> Floats:
         """A number of the cloze test, of each seed."""
         return np.array([getattr(run.cloze_summary, name) for run in self.runs], np.float64)
+
+
+@dataclass(frozen=True)
+class PeerRun:
+    """One finished run of a peer."""
+
+    groups: dict[str, DocumentSums]
+    parameters: int
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,8 @@ class StudyResults:
     planned: tuple[Cell, ...]
     missing: tuple[Cell, ...]
     """Planned, but not finished."""
+    peers: dict[str, tuple[PeerRun, ...]] = field(default_factory=dict)
+    """By name, in the order of `MODELS`: what is beyond the paper; in no other table."""
 
     @property
     def runs(self) -> list[Run]:
@@ -118,7 +123,8 @@ class StudyResults:
     @property
     def rows(self) -> list[StudyModel]:
         """The models that the study plans, finished or not, in the order of the tables."""
-        return [model for name, model in MODELS.items() if name in self.config.models]
+        planned = (model for name, model in MODELS.items() if name in self.config.models)
+        return [model for model in planned if not model.peer]
 
 
 def read_results(folder: StudyFolder) -> StudyResults:
@@ -128,10 +134,12 @@ def read_results(folder: StudyFolder) -> StudyResults:
     finished = [cell for cell in planned if folder.finished(cell)]
     dataset = Dataset.open(folder.dataset).information if folder.dataset.exists() else {}
     document = document_names(dataset) if dataset else str
-    models = {}
+    models, peers = {}, {}
     for name in (name for name in MODELS if name in config.models):
         mine = sorted((c for c in finished if c.model.name == name), key=lambda cell: cell.seed)
-        if mine:
+        if mine and MODELS[name].peer:
+            peers[name] = tuple(_read_peer(folder.run(c), document) for c in mine)
+        elif mine:
             models[name] = ModelResults(
                 MODELS[name], tuple(_read(folder.run(c), c, document) for c in mine)
             )
@@ -142,7 +150,17 @@ def read_results(folder: StudyFolder) -> StudyResults:
         models=models,
         planned=tuple(planned),
         missing=tuple(cell for cell in planned if cell not in finished),
+        peers=peers,
     )
+
+
+def perplexities(sums: DocumentSums) -> Floats:
+    """Of each seed; nan where the group is empty."""
+    tokens = sums.counts.sum()
+    if not tokens:
+        return np.full(len(sums.sums), np.nan)
+    values: Floats = np.exp(sums.sums.sum(1) / tokens)
+    return values
 
 
 def documents_csv(results: StudyResults) -> str:
@@ -158,6 +176,13 @@ def documents_csv(results: StudyResults) -> str:
         for row in document_rows([*(run.groups[g] for g in PAPER_GROUPS), run.cloze])
     )
     return as_csv(header, rows)
+
+
+def _read_peer(run: Path, document: Callable[[str], str]) -> PeerRun:
+    results, records_name, _ = RESULTS
+    records = Records.read(run / records_name)
+    groups = {g: whole_documents(group_sums([records], g), document) for g in PAPER_GROUPS}
+    return PeerRun(groups, read_json(run / results)["parameters"]["total"])
 
 
 def _read(run: Path, cell: Cell, document: Callable[[str], str]) -> Run:
@@ -198,7 +223,8 @@ def _sittings(run: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _stacked(sums: Sequence[DocumentSums]) -> DocumentSums:
+def stacked(sums: Sequence[DocumentSums]) -> DocumentSums:
+    """The sums of several seeds, a row a seed; ValueError where they read different texts."""
     first = sums[0]
     if any(
         s.documents != first.documents or not np.array_equal(s.counts, first.counts) for s in sums

@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dntm.corpus.dataset import SplitStatistics
-from dntm.evaluation.groups import PAPER_GROUPS as GROUPS
-from dntm.evaluation.groups import TITLES
+from dntm.evaluation.groups import PAPER_GROUPS, TITLES
 from dntm.evaluation.uncertainty import Comparison
 from dntm.experiments.paper import (
     BASELINE,
+    MODELS,
     PAPER_TABLE_1,
     PAPER_TABLE_3,
     PAPER_TABLE_4,
@@ -34,11 +34,12 @@ from dntm.report.document import (
     plus_minus,
     signed,
 )
-from dntm.report.results import ModelResults, StudyResults
+from dntm.report.results import ModelResults, PeerRun, Run, StudyResults, perplexities, stacked
 
 _MORE_ROWS = ("Tokens", "Entity tokens", "Unknown words")
 _COLUMNS = tuple(
-    f"({number}) {TITLES[group].full.capitalize()}" for number, group in enumerate(GROUPS, start=1)
+    f"({number}) {TITLES[group].full.capitalize()}"
+    for number, group in enumerate(PAPER_GROUPS, start=1)
 )
 _OVER_SEEDS = (
     "Lower is better. Mean ± standard error over seeds; below it the paper's value on OntoNotes."
@@ -127,7 +128,7 @@ def against_baseline(results: StudyResults) -> Table:
     data: list[dict[str, Scalar]] = []
     for block in _blocks(results):
         for place, model in enumerate(block):
-            found = {group: _comparison(results, model, group) for group in GROUPS}
+            found = {group: _comparison(results, model, group) for group in PAPER_GROUPS}
             changes = (_change(comparison) for comparison in found.values())
             words = (Entry(model.title), Entry(model.detail))
             rows.append(Row((*words, *changes), block=place == 0))
@@ -155,7 +156,7 @@ def _blocks(results: StudyResults) -> Iterator[list[StudyModel]]:
 def _best(results: StudyResults, models: Sequence[StudyModel]) -> dict[str, str]:
     """Of each group the lowest mean, as it is printed: what looks equal is equally bold."""
     best = {}
-    for group in GROUPS:
+    for group in PAPER_GROUPS:
         found = [results.models[m.name] for m in models if m.name in results.models]
         means = [float(model.perplexities(group).mean()) for model in found]
         if len(means) > 1:
@@ -166,7 +167,7 @@ def _best(results: StudyResults, models: Sequence[StudyModel]) -> dict[str, str]
 def _groups(results: StudyResults, model: StudyModel, best: dict[str, str]) -> list[Entry]:
     found, paper = results.models.get(model.name), PAPER_TABLE_3.get(model.name)
     entries = []
-    for group in GROUPS:
+    for group in PAPER_GROUPS:
         values = None if found is None else found.perplexities(group)
         bold = values is not None and f"{values.mean():.1f}" == best.get(group)
         under = paper_value(getattr(paper, group) if paper else None, 1)
@@ -194,7 +195,7 @@ def _data(results: StudyResults, model: StudyModel) -> dict[str, Scalar]:
         "parameters": found.runs[0].parameters if found else None,
         "finetuned": found.runs[0].finetuned if found else None,
     }
-    for group in GROUPS:
+    for group in PAPER_GROUPS:
         row[group], row[f"{group}_error"] = mean_error(found.perplexities(group) if found else None)
         value = getattr(paper, group) if paper else None
         row[f"{group}_paper"] = value.mean if value else None
@@ -226,6 +227,56 @@ def _comparison_data(name: str, group: str, found: Comparison) -> dict[str, Scal
         "ratio_high": found.ratio_interval[1],
         "documents": found.documents,
     }
+
+
+def peers_table(results: StudyResults) -> Table:
+    """The peers and the paper's models that they stand beside, all against the baseline."""
+    runs: dict[str, Sequence[Run | PeerRun]] = {
+        name: found.runs for name, found in results.models.items() if MODELS[name].leads
+    }
+    runs |= results.peers
+    baseline = runs.get(BASELINE)
+    rows: list[Row] = []
+    data: list[dict[str, Scalar]] = []
+    sums = {
+        name: {group: stacked([run.groups[group] for run in found]) for group in GROUPS}
+        for name, found in runs.items()
+    }
+    best = {
+        group: f"{min(perplexities(own[group]).mean() for own in sums.values()):.1f}"
+        for group in GROUPS
+    }
+    for name, found in runs.items():
+        size = found[0].parameters
+        entries = [Entry(MODELS[name].title), Entry(f"{size / 1e6:.2f}M")]
+        row: dict[str, Scalar] = {"model": name, "seeds": len(found), "parameters": size}
+        for group in GROUPS:
+            values = perplexities(sums[name][group])
+            row[group], row[f"{group}_error"] = mean_error(values)
+            against = None
+            if baseline and name != BASELINE:
+                against = compare(sums[BASELINE][group], sums[name][group])
+            under = f"{_change(against).text} {_change(against).under}" if against else ""
+            bold = f"{values.mean():.1f}" == best[group]
+            entries.append(Entry(plus_minus(values, 1), under, bold))
+            row[f"{group}_ratio"] = against.ratio if against else None
+            low, high = against.ratio_interval if against else (None, None)
+            row[f"{group}_ratio_low"], row[f"{group}_ratio_high"] = low, high
+        rows.append(Row(tuple(entries)))
+        data.append(row)
+    return Table(
+        key="peers",
+        title="Peers: perplexity by token group on the test split",
+        caption="What people would use instead, on the same tokens and with the same vocabulary, "
+        "trained alike and tuned on the dev split. Lower is better, the best is bold. Mean ± "
+        "standard error over seeds; below it the change against the baseline (A) with the 95 % "
+        "interval of a paired bootstrap over whole documents. The parameters of the 5-gram model "
+        "are its n-grams.",
+        header=("Model", "Parameters", *_COLUMNS),
+        words=1,
+        rows=tuple(rows),
+        data=tuple(data),
+    )
 
 
 def table_4(results: StudyResults) -> Table:

@@ -2,7 +2,8 @@
 
 Every step leaves a file that is complete or absent. Taken up again, a cell goes on after the last
 of them, and training from its latest checkpoint, to the same bits. Training ends with a record of
-every predicted token of the test split; only where these are gone is it scored again.
+every predicted token of the test split; only where these are gone is it scored again. A peer that
+only scores another cell's model (with a cache, say) sees to that cell first.
 """
 
 from collections.abc import Iterator
@@ -13,11 +14,17 @@ import torch
 from dntm.benchmark.machine import Sitting
 from dntm.corpus.dataset import Dataset
 from dntm.evaluation.cloze import ClozeRecords, ClozeText
+from dntm.evaluation.groups import as_plain, score_groups
+from dntm.experiments.paper import MODELS
 from dntm.experiments.study import RESULTS, Cell, StudyConfig, StudyFolder
 from dntm.files import claimed, remove_leftovers
+from dntm.model.cache import Cache
+from dntm.model.checkpoint import best_of
+from dntm.model.dynamic_evaluation import DynamicEvaluation, tune
 from dntm.model.text_model import TextModel
 from dntm.study.plan import Say, ensure_dataset, ensure_pretraining, train_config
 from dntm.training.language_modelling import Progress, train_run
+from dntm.training.run_folder import RunFolder
 
 _TRAINED, _RECORDS, _CLOZE = RESULTS
 
@@ -26,6 +33,9 @@ def run_cell(folder: StudyFolder, config: StudyConfig, cell: Cell, say: Say) -> 
     """Do whatever the cell still needs; yields the progress of its training."""
     dataset = ensure_dataset(folder, config, say)
     ensure_pretraining(folder, config, say)
+    if cell.model.over:
+        base = Cell(MODELS[cell.model.over], cell.seed)
+        yield from run_cell(folder, config, base, say)
     with claimed(folder.lock(cell.name), lambda: say(f"{cell.name} is being run elsewhere")):
         run = folder.run(cell)
         if folder.finished(cell):
@@ -33,14 +43,35 @@ def run_cell(folder: StudyFolder, config: StudyConfig, cell: Cell, say: Say) -> 
         _sweep(run)
         sitting = Sitting.begin(run / "machine.json", torch.get_num_threads())
         sitting.note(now=True)
+        if cell.model.over:
+            _score_over(folder.run(base), run, dataset, cell.model.way)
+            sitting.note(now=True)
+            return
         if not (run / _TRAINED).exists():
             settings = train_config(folder, config, cell)
             resume = (run / "config.yaml").exists()
             for progress in train_run(settings, resume=resume, keep_records=("test",)):
                 sitting.note()
                 yield progress
-        _fill_gaps(run, dataset, sitting)
+        if cell.model.has_cloze:
+            _fill_gaps(run, dataset, sitting)
         _sweep(run)
+
+
+def _score_over(base: Path, run: Path, dataset: Dataset, way: str) -> None:
+    """Score a trained model in another way, tuned on the dev split."""
+    model, weights = TextModel.load(base), best_of(base)
+    dev, test = (list(dataset.documents(split)) for split in ("dev", "test"))
+    if way == "cache":
+        model.model.cache = Cache.ready(weights, lambda: model.tune_cache(dev))
+        records = model.records(test)
+    else:
+        setting = DynamicEvaluation.ready(weights, lambda: tune(model, dev))
+        records = setting.records(model, test)
+    records.write(run / _RECORDS)
+    sizes = RunFolder(base).read_results()["parameters"]
+    splits = {"test": as_plain(score_groups(records))}
+    RunFolder(run).write_results({"parameters": sizes, "splits": splits}, keep=[run / _RECORDS])
 
 
 def _fill_gaps(run: Path, dataset: Dataset, sitting: Sitting) -> None:
@@ -50,7 +81,8 @@ def _fill_gaps(run: Path, dataset: Dataset, sitting: Sitting) -> None:
     if not (run / _RECORDS).exists():
         model.records(documents).write(run / _RECORDS)
     sitting.note(now=True)
-    texts = [ClozeText.of(document) for document in documents]
+    # Candidates are entities with a row: documents that lend rows are not in the cloze test.
+    texts = [ClozeText.of(d) for d in documents if d.largest <= dataset.vocabulary.entities]
     cloze = ClozeRecords.of(texts, model.fill_all(texts))
     sitting.note(now=True)
     cloze.write(run / _CLOZE)

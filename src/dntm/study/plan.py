@@ -18,8 +18,7 @@ from dntm.experiments.study import Cell, StudyConfig, StudyFolder
 from dntm.files import claimed, new_folder, write_text
 from dntm.model.config import ModelConfig
 from dntm.study.jobs import run_part
-from dntm.training.config import TrainConfig
-from dntm.training.pretraining_config import EncoderConfig, PretrainConfig
+from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
 
 Say = Callable[[str], None]
 PRETRAINING = "pretraining"
@@ -54,12 +53,19 @@ def resolved(config: StudyConfig) -> StudyConfig:
 
 
 def agree(folder: StudyFolder, config: StudyConfig) -> None:
-    """Record the settings of a new study; refuse others than those of one that exists."""
+    """Record the settings of a new study; refuse others than those of one that exists.
+
+    More models may come to one that exists.
+    """
     if not folder.settings.exists():
         write_text(folder.settings, config.to_yaml())
         return
     saved = StudyConfig.from_yaml(folder.settings)
-    if saved != config:
+    if set(saved.models) < set(config.models) and saved == dataclasses.replace(
+        config, models=saved.models
+    ):
+        write_text(folder.settings, config.to_yaml())
+    elif saved != config:
         raise ValueError(
             f"{folder.settings} holds a study with other settings ({_difference(saved, config)}): "
             "choose another --output-dir, or give the same settings"
@@ -107,16 +113,12 @@ def pretrain_config(folder: StudyFolder, config: StudyConfig) -> PretrainConfig:
 
 def train_config(folder: StudyFolder, config: StudyConfig, cell: Cell) -> TrainConfig:
     """The settings of the cell's run; its paths hold wherever a command is called."""
-    if cell.model.variant is None:
-        raise ValueError(f"{cell.name} is not one of our models: a study cannot train it")
     return TrainConfig(
         dataset=folder.dataset.resolve(),
         output_dir=folder.run(cell).resolve(),
         seed=cell.seed,
         pretrained=folder.begins_with(config),
-        model=dataclasses.replace(
-            config.model, variant=cell.model.variant, merging=cell.model.merging
-        ),
+        model=cell.model.config(config.model),
         training=config.training,
     )
 

@@ -31,6 +31,8 @@ TRIAL_SECONDS = 4.0
 """How long each kind of model is tried, at most (a batch is always finished)."""
 Estimates = dict[str, float]
 """Seconds of one cell, by the kind of its model."""
+QUICK_SECONDS = 60.0
+"""What counting, and scoring a trained model in another way, is taken for."""
 SETUP_SECONDS = 6.0
 """What a cell needs to start: imports, reading the dataset, saving the weights."""
 
@@ -96,10 +98,10 @@ def pretraining_seconds(folder: StudyFolder, config: StudyConfig, threads: int) 
     import torch
 
     from dntm.model.sentence_completion import SentenceCompletion
+    from dntm.training.batches import POOL, SentenceBatch
     from dntm.training.pretraining import pretrain_batch
     from dntm.training.processes import alone
     from dntm.training.run_folder import RunFolder
-    from dntm.training.sentence_batches import POOL, SentenceBatch
     from dntm.training.state import TrainingState
 
     torch.set_num_threads(threads)
@@ -145,7 +147,8 @@ def try_models(
         f"scored, {speed.gaps:,.0f} gaps/s, with {threads} thread{'s' if threads > 1 else ''}"
         for kind, speed in speeds.items()
     ]
-    return {kind: estimate(speed, needed) for kind, speed in speeds.items()}, lines
+    quick = {cell.model.kind: QUICK_SECONDS for cell in left if not _descends(cell.model)}
+    return quick | {kind: estimate(speed, needed) for kind, speed in speeds.items()}, lines
 
 
 def try_pretraining(folder: StudyFolder, config: StudyConfig, threads: int) -> float:
@@ -182,13 +185,18 @@ def _time(seconds: float) -> str:
 
 
 def one_of_each_kind(cells: Iterable[Cell]) -> list[StudyModel]:
-    """A model of each kind among the cells."""
-    return list({cell.model.kind: cell.model for cell in cells}.values())
+    """A model of each kind among the cells, of those that are trained by descent."""
+    return list({cell.model.kind: cell.model for cell in cells if _descends(cell.model)}.values())
+
+
+def _descends(model: StudyModel) -> bool:
+    return not model.over and model.model_kind != "kneser-ney"
 
 
 def _try(dataset: Dataset, config: StudyConfig, tried: StudyModel) -> Speed:
     import torch
 
+    from dntm.corpus.rows import encode
     from dntm.evaluation.cloze import ClozeRecords, ClozeText
     from dntm.model.language_model import DynamicTextModel
     from dntm.model.text_model import TextModel
@@ -198,21 +206,18 @@ def _try(dataset: Dataset, config: StudyConfig, tried: StudyModel) -> Speed:
     from dntm.training.processes import alone
     from dntm.training.state import TrainingState
 
-    assert tried.variant is not None
     vocabulary, recipe = dataset.vocabulary, config.training
     sizes = replace(
-        config.model,
-        variant=tried.variant,
-        vocabulary=len(vocabulary),
-        entities=vocabulary.entities,
+        tried.config(config.model), vocabulary=len(vocabulary), entities=vocabulary.entities
     )
     model = DynamicTextModel(sizes, torch.Generator().manual_seed(0))
     if config.begins_pretrained and recipe.freeze_encoder:
         model.freeze_encoder()
     state = TrainingState.start(model, recipe, seed=0)
     documents = [
-        HiddenDocument.of([vocabulary.encode(sentence) for sentence in document.sentences])
+        HiddenDocument.of(rows.sentences, rows.loans)
         for document in islice(dataset.documents("train"), TRIAL_BATCHES * recipe.batch)
+        for rows in [encode(document, vocabulary)]
     ]
     once = epoch_batches(len(documents), recipe.batch, seed=0, epoch=0)
     batches = islice(cycle(once), TRIAL_BATCHES + 1)
@@ -224,11 +229,13 @@ def _try(dataset: Dataset, config: StudyConfig, tried: StudyModel) -> Speed:
     next(read)  # the first one prepares much that the others find done
     reader = TextModel(model, vocabulary)
     sample = list(islice(dataset.documents("test"), 6))
-    texts = [ClozeText.of(document) for document in sample]
+    texts = [ClozeText.of(d) for d in sample if d.largest <= vocabulary.entities]
     return Speed(
         trained=_rate(read),
         scored=_rate(sum(map(len, found)) for found in [reader.score_all(sample)]),
-        gaps=_rate(len(ClozeRecords.of(texts, found)) for found in [reader.fill_all(texts)]),
+        gaps=_rate(len(ClozeRecords.of(texts, found)) for found in [reader.fill_all(texts)])
+        if tried.has_cloze
+        else float("inf"),
     )
 
 

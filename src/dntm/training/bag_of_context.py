@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.token_store import TokenStore
-from dntm.training.sentence_batches import Negatives, SentenceBatches, sentence_batch
+from dntm.training.batches import Negatives, SentenceBatches, sentence_batch
 
 ITERATIONS, BATCH, NEGATIVES, LEARNING_RATE = 2000, 128, 5, 3e-3
 

@@ -1,10 +1,203 @@
-"""Batches: the order in which an epoch reads the training documents."""
+"""Batches: what an update reads, always the same for a seed.
 
-from collections.abc import Sequence
+Of documents, for training: shuffled, and read side by side to their ends.
+
+Of sentences, for pretraining: a batch of sentences of one length needs no padding. So sentences are
+drawn a pool at a time: the text is cut into blocks of neighbouring sentences, an epoch goes through
+the blocks in random order, 64 of them make a pool, and the pool is cut by length into batches that
+come in random order. Nothing grows with the text but the order of the blocks; every batch follows
+from the seed and its number, so that a run taken up again needs no more than that.
+
+Departure: the paper says neither how sentences come together nor from which distribution negatives
+are drawn; here from counts to the power of .75, as in word2vec, which it cites.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dntm.corpus.token_store import TokenStore
+from dntm.corpus.vocabulary import BOS, EOS
 from dntm.model.fast.window import EncodedDocument
+
+POOL = 64
+"""Blocks, and about as many batches, of a pool."""
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SentenceBatch:
+    """Sentences as rows, with the words each hidden word is to be told from."""
+
+    sentences: list[Rows]
+    negatives: NDArray[np.int64]
+    """Words by negatives, word after word through the sentences."""
+
+    @property
+    def words(self) -> int:
+        """Hidden words of the batch."""
+        return len(self.negatives)
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """What `SentenceCompletion` takes."""
+        return self.sentences, self.negatives
+
+    def share(self, rank: int, of: int) -> "SentenceBatch":
+        """The sentences that one of several processes reads."""
+        ends = np.cumsum([len(sentence) for sentence in self.sentences])[:-1]
+        negatives = np.split(self.negatives, ends)[rank::of] if self.sentences else []
+        empty = self.negatives[:0]
+        return SentenceBatch(self.sentences[rank::of], np.concatenate([empty, *negatives]))
+
+
+@dataclass(frozen=True)
+class NamingBatch:
+    """Sentences as rows, which of their words are to be named, and the words to name them from."""
+
+    sentences: list[Rows]
+    named: NDArray[np.bool_]
+    """For each word, in reading order through the sentences."""
+    candidates: Rows
+    """In rising order; every word that is named is among them."""
+    log_included: NDArray[np.float32]
+    """The logarithm of each candidate's probability to be one; 0 for words that are named."""
+
+    @property
+    def words(self) -> int:
+        """Hidden words of the batch."""
+        return int(self.named.sum())
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """What `GapNaming` takes."""
+        return self.sentences, self.named, self.candidates, self.log_included
+
+    def share(self, rank: int, of: int) -> "NamingBatch":
+        """The sentences that one of several processes reads."""
+        ends = np.cumsum([len(sentence) for sentence in self.sentences])[:-1]
+        named = np.split(self.named, ends)[rank::of] if self.sentences else []
+        empty = self.named[:0]
+        return replace(
+            self, sentences=self.sentences[rank::of], named=np.concatenate([empty, *named])
+        )
+
+
+class SentenceBatches:
+    """The batches of a run, from any of them on."""
+
+    def __init__(self, store: TokenStore, batch: int, *, seed: int) -> None:
+        self.store, self.batch, self.seed = store, batch, seed
+        blocks = [
+            (start, min(start + batch, end))
+            for first, end in store.train.tolist()
+            for start in range(first, end, batch)
+        ]
+        self.blocks: NDArray[np.int64] = np.array(blocks, dtype=np.int64).reshape(-1, 2)
+        if not len(self.blocks):
+            raise ValueError("the text holds no sentence to train on")
+
+    def numbers(self, start: int = 0) -> Iterator[NDArray[np.int64]]:
+        """Sentence numbers of batch `start` and of all after it, without end."""
+        epoch = 0
+        while True:
+            order = np.random.default_rng([self.seed, epoch]).permutation(len(self.blocks))
+            for pool in range(0, len(order), POOL):
+                blocks = self.blocks[order[pool : pool + POOL]]
+                batches = -(-int((blocks[:, 1] - blocks[:, 0]).sum()) // self.batch)
+                if start >= batches:
+                    start -= batches
+                    continue
+                random = np.random.default_rng([self.seed, epoch, pool])
+                yield from self._pool(blocks, random)[start:]
+                start = 0
+            epoch += 1
+
+    def _pool(
+        self, blocks: NDArray[np.int64], random: np.random.Generator
+    ) -> list[NDArray[np.int64]]:
+        numbers = random.permutation(
+            np.fromiter(chain.from_iterable(range(a, b) for a, b in blocks.tolist()), np.int64)
+        )
+        lengths = self.store.starts[numbers + 1] - self.store.starts[numbers]
+        numbers = numbers[np.argsort(-lengths, kind="stable")]
+        batches = [numbers[i : i + self.batch] for i in range(0, len(numbers), self.batch)]
+        return [batches[i] for i in random.permutation(len(batches))]
+
+
+class Negatives:
+    """Words drawn at random, each as likely as its share says."""
+
+    def __init__(self, share: NDArray[np.float64]) -> None:
+        self.share = share
+        self._until = np.cumsum(share)
+
+    @classmethod
+    def smoothed(cls, counts: NDArray[np.int64], smoothing: float) -> "Negatives":
+        """In proportion to counts raised to a power; never <bos> or <eos>."""
+        weights = counts.astype(np.float64) ** smoothing
+        weights[[BOS, EOS]] = 0
+        weights[counts == 0] = 0
+        return cls(weights / weights.sum())
+
+    def draw(self, words: int, negatives: int, random: np.random.Generator) -> NDArray[np.int64]:
+        """So many for each of so many words."""
+        found = np.searchsorted(self._until, random.random((words, negatives)) * self._until[-1])
+        rows: NDArray[np.int64] = np.minimum(found, len(self.share) - 1)
+        return rows
+
+
+def sentence_batch(
+    store: TokenStore,
+    numbers: NDArray[np.int64],
+    negatives: Negatives,
+    each: int,
+    random: np.random.Generator,
+) -> SentenceBatch:
+    """The batch of these sentences."""
+    sentences = store.sentences(numbers)
+    words = sum(map(len, sentences))
+    return SentenceBatch(sentences, negatives.draw(words, each, random))
+
+
+class WordsToName:
+    """Which words are named and how often, and what they are told from.
+
+    Frequent words say little and would be most of the work: of a word whose share f of the text is
+    above `subsample` only sqrt(subsample / f) are named. Candidates are drawn by the square root of
+    how often they are named.
+    """
+
+    def __init__(
+        self, counts: NDArray[np.int64], answers: NDArray[np.bool_], subsample: float
+    ) -> None:
+        share = counts / max(counts.sum(), 1)
+        often = np.sqrt(subsample / np.maximum(share, 1e-12))
+        self.named = np.where(answers & (counts > 0), np.minimum(1.0, often), 0.0)
+        """The probability that an occurrence of each row is named."""
+        self._drawn = np.sqrt(counts * self.named)
+        if not self._drawn.any():
+            raise ValueError("the text holds no word that could be named")
+        self._drawn /= self._drawn.sum()
+        self._until = np.cumsum(self._drawn)
+
+    def batch(
+        self, sentences: list[Rows], candidates: int, random: np.random.Generator
+    ) -> NamingBatch:
+        """Choose the words to name, and draw so many candidates beside them."""
+        words = np.concatenate(sentences)
+        named = random.random(len(words)) < self.named[words]
+        drawn = np.searchsorted(self._until, random.random(candidates) * self._until[-1])
+        answers = np.unique(words[named])
+        rows = np.union1d(answers, np.minimum(drawn, len(self._drawn) - 1))
+        included = -np.expm1(candidates * np.log1p(-np.minimum(self._drawn[rows], 1 - 1e-9)))
+        included[np.searchsorted(rows, answers)] = 1.0
+        return NamingBatch(sentences, named, rows, np.log(included).astype(np.float32))
 
 
 def epoch_batches(documents: int, batch: int, *, seed: int, epoch: int) -> list[list[int]]:

@@ -24,7 +24,7 @@ from dntm.corpus.rows import Lender, Loan
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows, row_of_entity
 from dntm.model.fast.window import EncodedDocument, Merges
 from dntm.model.naming import nameable
-from dntm.training.recipe import Recipe
+from dntm.training.config import Recipe
 
 FREQUENT = 100
 """So many of the most frequent words are never hidden."""
@@ -74,9 +74,12 @@ class HiddenDocument:
     """Of each sentence."""
 
     @classmethod
-    def of(cls, sentences: EncodedDocument) -> "HiddenDocument":
-        """A document in which nothing is hidden and no row is lent."""
-        return cls(sentences, [[0] * len(s) for s in sentences], [()] * len(sentences))
+    def of(
+        cls, sentences: EncodedDocument, loans: Sequence[Sequence[Loan]] = ()
+    ) -> "HiddenDocument":
+        """A document in which nothing is hidden; without `loans` no row is lent."""
+        none = [[0] * len(sentence) for sentence in sentences]
+        return cls(sentences, none, loans or [()] * len(sentences))
 
 
 @dataclass(frozen=True)

@@ -28,18 +28,24 @@ from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation.groups import as_plain, score_groups
 from dntm.model.checkpoint import save_pretrained
 from dntm.model.fast.window import Window, windows
+from dntm.model.kneser_ney import KneserNey
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.naming import nameable
 from dntm.model.reading_state import ReadingState
 from dntm.model.text_model import TextModel
 from dntm.training.batches import epoch_batches, tokens_of_windows
-from dntm.training.config import TrainConfig
+from dntm.training.config import Recipe, TrainConfig
 from dntm.training.hidden_words import HiddenDocument, Hiding, TrainingDocument, answers_of
 from dntm.training.initial import initial_model
-from dntm.training.processes import Device, Processes, processes
-from dntm.training.recipe import Recipe
+from dntm.training.processes import (
+    CHECKPOINT_SECONDS,
+    Device,
+    Interrupted,
+    Processes,
+    processes,
+    stop_signals,
+)
 from dntm.training.run_folder import RunFolder
-from dntm.training.signals import CHECKPOINT_SECONDS, Interrupted, stop_signals
 from dntm.training.state import (
     TrainingState,
     check_loss,
@@ -78,6 +84,9 @@ def train_run(
     """
     dataset = Dataset.open(config.dataset).check_content()
     config = config.for_vocabulary(dataset.vocabulary)
+    if config.model.kind == "kneser-ney":
+        _count(config, dataset, keep_records, resume=resume)
+        return
     texts = _Texts.of(dataset)
     with processes(device) as group, RunFolder.of_one(config.output_dir, group) as folder:
         model = initial_model(config, dataset.vocabulary).to(group.device)
@@ -92,6 +101,19 @@ def train_run(
             yield from _train(state, _Run(config, folder, texts, group), stopped)
         if group.is_first:
             _hand_in(folder, dataset, model, keep_records)
+
+
+def _count(
+    config: TrainConfig, dataset: Dataset, keep_records: Sequence[str], *, resume: bool
+) -> None:
+    """Make an n-gram model, which learns by counting."""
+    with processes("cpu") as group, RunFolder.of_one(config.output_dir, group) as folder:
+        if group.is_first:
+            folder.begin(config, resume=resume)
+            model = KneserNey.of(dataset.documents("train"), dataset.vocabulary)
+            model.save(folder.best)
+            sizes = {"total": model.parameters, "finetuned": model.parameters}
+            _write_results(folder, dataset, model, sizes, keep_records)
 
 
 @dataclass(frozen=True)
@@ -279,6 +301,16 @@ def _hand_in(
         "total": parameter_count(config),
         "finetuned": parameter_count(config, finetuned=frozen),
     }
+    _write_results(folder, dataset, best, sizes, keep_records)
+
+
+def _write_results(
+    folder: RunFolder,
+    dataset: Dataset,
+    best: TextModel | KneserNey,
+    sizes: dict[str, int],
+    keep_records: Sequence[str],
+) -> None:
     kept, splits = [], {}
     for split in (split for split in dataset.splits if split != "train"):
         records = best.records(list(dataset.documents(split)))

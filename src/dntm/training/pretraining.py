@@ -29,11 +29,7 @@ from dntm.evaluation.completion import recover
 from dntm.model.naming import nameable
 from dntm.model.pretrained_encoder import NAMING, PretrainedEncoder, log_share
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
-from dntm.training.initial import begin_with
-from dntm.training.pretraining_config import PretrainConfig, PretrainRecipe
-from dntm.training.processes import Device, Processes, processes
-from dntm.training.run_folder import RunFolder
-from dntm.training.sentence_batches import (
+from dntm.training.batches import (
     NamingBatch,
     Negatives,
     SentenceBatch,
@@ -41,7 +37,17 @@ from dntm.training.sentence_batches import (
     WordsToName,
     sentence_batch,
 )
-from dntm.training.signals import CHECKPOINT_SECONDS, Interrupted, stop_signals
+from dntm.training.config import PretrainConfig, PretrainRecipe
+from dntm.training.initial import begin_with
+from dntm.training.processes import (
+    CHECKPOINT_SECONDS,
+    Device,
+    Interrupted,
+    Processes,
+    processes,
+    stop_signals,
+)
+from dntm.training.run_folder import RunFolder
 from dntm.training.state import (
     TrainingState,
     check_loss,

@@ -12,6 +12,8 @@ beat a second; where one ends without a word, the others do, too (`_watched`).
 How many threads each has: as many as it is given, or as OMP_NUM_THREADS says, or as many cores as
 are idle when it starts. Threads that share a core wait for each other at every matrix product: a
 small training with two threads ran 15 times slower than with one where both cores were taken.
+
+Ctrl-C and SIGTERM stop a run between two updates, with nothing lost.
 """
 
 import os
@@ -26,6 +28,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from types import FrameType
 from typing import Any, Literal
 
 import torch
@@ -34,10 +37,10 @@ from torch import nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from dntm.training.signals import Interrupted
-
 Device = Literal["auto", "cpu", "cuda", "mps"]
 MOST_THREADS = 256
+CHECKPOINT_SECONDS = 120.0
+"""How much work an interruption can cost, at most."""
 CROWDED = 0.5
 """How many cores' worth of work may be too much before a run says so."""
 _PATIENCE = timedelta(hours=12)
@@ -51,6 +54,34 @@ _SILENCE = 30
 """After how many beats of which nothing is heard a process counts as dead."""
 _GRACE = 10.0
 """Seconds that torch has to notice it, before this process is ended."""
+
+
+class Interrupted(Exception):  # noqa: N818
+    """A signal stopped the run; its state is saved."""
+
+
+@contextmanager
+def stop_signals() -> Iterator[list[int]]:
+    """Collects the first Ctrl-C or SIGTERM, so that the run can end between two batches.
+
+    Only the main thread may; in another one a signal ends the program as it always does.
+    """
+    stopped: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        if stopped:
+            raise KeyboardInterrupt
+        stopped.append(number)
+
+    previous = {n: signal.signal(n, stop) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 @dataclass(frozen=True)

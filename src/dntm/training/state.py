@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from dntm.settings import shown
-from dntm.training.recipe import Optimisation
+from dntm.training.config import Optimisation
 
 Model = TypeVar("Model", bound=nn.Module)
 MOST_NATS = 700.0

@@ -145,7 +145,7 @@ class _Place(Enum):
     AFTER_STOP = auto()
 
 
-class Reader:
+class StoryReader:
     """Reads a story token by token, `<eos>` after every sentence."""
 
     _place: _Place
@@ -297,7 +297,7 @@ def ideal_log_probabilities(
 
     `entities` is the most that a story may have, as it was when the story was made.
     """
-    reader = Reader(entities, grammar)
+    reader = StoryReader(entities, grammar)
     story = []
     for number, sentence in enumerate(sentences):
         try:

@@ -5,13 +5,15 @@ all tokens (Eqs. 2, 9). `entity_logits` and `predict` give the output layer what
 positions (Eqs. 1, 10). Losses, scores, distributions and filled gaps are functions of a `Read`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from dntm.model.cache import History, Recall, remember
+from dntm.model.entity_nlm import Tracked
 from dntm.model.fast.entity_memory import (
     add_dynamic_terms,
     dynamic_logits,
@@ -41,6 +43,10 @@ class Read:
     """The table of states; `merges.state` and `window.known` are indices into it."""
     mentions: Mentions | None
     """As of each token in reading order, where the model has a salience term."""
+    history: tuple[History, ...] | None
+    """Of each document before the window, where the model has a cache."""
+    tracked: Tracked | None
+    """The entities' states, where the model is one after EntityNLM."""
     after: ReadingState
     """The state after the window."""
 
@@ -66,8 +72,12 @@ def read(
     layout = window.layout
     order = indices(layout.order, x)
     h, c = state.h.index_select(0, order), state.c.index_select(0, order)
-    all_c = None
-    if cells:
+    all_c, past = None, state.past
+    if model.transformer is not None and past is not None:
+        all_h, past = model.transformer.carry(
+            x, layout, past, lambda v: _dropout(model, v, model.config.dropout_context, generator)
+        )
+    elif cells:
         widths = [segment.width for segment in layout.segments for _ in range(segment.steps)]
         lstm = ragged_lstm(x, model.lstm.ready(), widths, State(h, c))
         lengths = np.bincount(layout.document[layout.sentence], minlength=len(window.states))
@@ -77,6 +87,16 @@ def read(
     else:
         all_h, h, c = model.lstm.carry(x, layout.segments, h, c)
     followed = state.follow(window)
+    after = replace(state.after(window, table, h, c, followed), past=past)
+    if state.history is not None:
+        after = replace(after, history=remember(window, state.history, all_h))
+    tracked = None
+    if model.entity_states is not None and state.mentions is not None:
+        assert state.current is not None
+        tracked = model.entity_states.track(
+            window, all_h, state.memory, state.current, state.mentions
+        )
+        after = replace(after, memory=tracked.memory, current=tracked.last)
     return Read(
         window=window,
         x=x,
@@ -84,7 +104,9 @@ def read(
         c=all_c,
         d=table[:, : model.config.context_dim],
         mentions=None if followed is None else followed.tokens,
-        after=state.after(window, table, h, c, followed),
+        history=state.history,
+        tracked=tracked,
+        after=after,
     )
 
 
@@ -101,7 +123,22 @@ def predict(
     h = read.h.index_select(0, indices(read.window.layout.read[positions], read.h))
     h = _dropout(model, h, model.config.dropout_hidden, generator)
     mentions = None if read.mentions is None else read.mentions.at(positions)
+    if read.tracked is not None and model.entity_states is not None:
+        assert mentions is not None
+        words, entities = model.entity_states.predict(read.tracked, h, positions, mentions)
+        if model.salience is not None:
+            entities = entities + model.salience.logits(h, mentions)
+        return words, entities
     return h, entity_logits(model, read, h, positions, mentions)
+
+
+def recall(
+    model: Parameters, read: Read, positions: Int[np.ndarray, " positions"]
+) -> Recall | None:
+    """What the cache says after these tokens; None where the model has none."""
+    if model.cache is None or read.history is None:
+        return None
+    return Recall.at(model.cache, read.window, read.history, read.h, positions)
 
 
 def entity_logits(

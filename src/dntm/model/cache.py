@@ -1,0 +1,280 @@
+"""The neural cache of Grave et al. (2017): what a document said in like moments, said again.
+
+    p_cache(w_{t+1}) ~ sum over i < t with w_{i+1} = w of exp(theta h_t . h_i)
+    p(w_{t+1})       = (1 - lambda) p_model(w_{t+1}) + lambda p_cache(w_{t+1})
+
+Both are distributions over the rows of the vocabulary, so their mixture is one. Every predicted
+token so far takes part, <eos> too, up to the last `SIZE` of a document; each document begins with
+an empty cache, and where it is empty p is p_model.
+
+An entity is a row like any other, and what was said of it counts for it: where its row is lent to
+another one (`corpus.rows`), its tokens are left out until it has a row again.
+
+Departure: the paper has no cache. It is off unless asked for (`dntm evaluate --cache`).
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from dntm.corpus.vocabulary import row_of_entity
+from dntm.files import write_text
+from dntm.model.fast.window import Window
+from dntm.settings import read_json
+
+SIZE = 10_000
+"""How many tokens of a document are remembered."""
+THETAS = (0.0, *(2.0 ** (k / 2) for k in range(-10, 13)))
+"""Among which `tune` looks for theta, from flat to sharp."""
+
+
+T = TypeVar("T", bound="Tuned")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """Numbers that are tuned for a trained model, and lie beside its weights."""
+
+    FILE: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+                raise ValueError(f"{name} is {value!r}, expected at least 0")
+
+    def save(self, folder: Path) -> None:
+        """Write it beside the checkpoint in this folder."""
+        write_text(folder / self.FILE, json.dumps(asdict(self), indent=2) + "\n")
+
+    @classmethod
+    def load(cls: type[T], folder: Path) -> T | None:
+        """What a checkpoint carries; None where it has none."""
+        path = folder / cls.FILE
+        if not path.is_file():
+            return None
+        try:
+            return cls(**read_json(path))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path} does not hold what was tuned: {error}") from None
+
+    @classmethod
+    def ready(cls: type[T], folder: Path, tune: Callable[[], T]) -> T:
+        """What a checkpoint carries, tuned and put there first where it has none."""
+        found = cls.load(folder)
+        if found is None:
+            found = tune()
+            found.save(folder)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cache(Tuned):
+    """How the cache is mixed in."""
+
+    FILE = "cache.json"
+    theta: float
+    """How much likelier the words of like moments are; 0: all words that were said count alike."""
+    weight: float
+    """lambda: the share of the cache."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weight > 1:
+            raise ValueError(f"weight is {self.weight}, expected at most 1")
+
+
+class History(NamedTuple):
+    """What one document has said: each predicted token with the h before it."""
+
+    parts: tuple[tuple[Float[Tensor, "_ hidden_dim"], Int[np.ndarray, " _"]], ...] = ()
+    """A part a window, which later histories share: h, and the token's row; -e for an entity e
+    whose row another one has."""
+
+    def and_then(
+        self, h: Float[Tensor, "tokens hidden_dim"], rows: Int[np.ndarray, " tokens"]
+    ) -> "History":
+        """The history after these tokens; parts too long ago are forgotten."""
+        parts = (*self.parts, (h, rows))
+        later = np.cumsum([len(rows) for _, rows in parts[::-1]])[::-1] - [len(r) for _, r in parts]
+        return History(tuple(part for part, n in zip(parts, later, strict=True) if n < SIZE))
+
+
+def remember(
+    window: Window, before: Sequence[History], h: Float[Tensor, "places hidden_dim"]
+) -> tuple[History, ...]:
+    """The history of each document after a window."""
+    found = []
+    for number, history in enumerate(before):
+        own, rows = _said(window, number)
+        if not len(own):
+            found.append(history)
+            continue
+        parts = history.parts
+        if any(change.document == number for change in window.changes):
+            *_, (_, labels) = _labels(window, number, history, own, rows)
+            ends = np.cumsum([len(said) for _, said in parts], dtype=np.int64)
+            *earlier, rows = np.split(labels, ends)
+            parts = tuple((key, said) for (key, _), said in zip(parts, earlier, strict=True))
+        keys = h.detach()[torch.from_numpy(window.layout.read[own]).to(h.device)]
+        found.append(History(parts).and_then(keys, rows))
+    return tuple(found)
+
+
+def _said(window: Window, document: int) -> tuple[Int[np.ndarray, " own"], Int[np.ndarray, " own"]]:
+    """Positions before the tokens that a document predicts in a window, and these tokens' rows."""
+    layout = window.layout
+    inside = np.flatnonzero(layout.document[layout.sentence[layout.predicting]] == document)
+    return layout.predicting[inside], layout.targets[inside]
+
+
+def _labels(
+    window: Window,
+    document: int,
+    history: History,
+    own: Int[np.ndarray, " own"],
+    rows: Int[np.ndarray, " own"],
+) -> Iterator[tuple[int, Int[np.ndarray, " said"]]]:
+    """Whose is what was said: the rows from a position on, once more each time that one is lent.
+
+    What the former owner said has no row from then on, what the new one said before has again.
+    """
+    labels = np.concatenate([*(part for _, part in history.parts), rows])
+    yield 0, labels
+    for change in window.changes:
+        if change.document == document:
+            row = row_of_entity(change.row + 1)
+            past = np.arange(len(labels)) < len(labels) - len(own) + np.sum(own < change.token)
+            lost = np.where(past & (labels == row), -change.former, labels)
+            labels = np.where(labels == -change.entity, row, lost)
+            yield change.token, labels
+
+
+class Recall(NamedTuple):
+    """The cache at some positions of a window."""
+
+    parts: tuple[tuple[Float[Tensor, "_ said"], Int[Tensor, " said"]], ...]
+    """The share of every token said, and these tokens' rows; negative ones have no share."""
+    said: Tensor
+    """Whether anything was said before each position."""
+    weight: float
+
+    @classmethod
+    def at(
+        cls,
+        cache: Cache,
+        window: Window,
+        before: Sequence[History],
+        h: Float[Tensor, "places hidden_dim"],
+        positions: Int[np.ndarray, " positions"],
+    ) -> "Recall":
+        """Look up what came after moments like these; positions are rising, in reading order."""
+        found = tuple(_shares(cache.theta, window, before, h, positions))
+        said = torch.cat([shares.sum(1) > 0 for shares, _ in found])
+        return cls(found, said, cache.weight)
+
+    def score(
+        self, log_p: Float[Tensor, " positions"], targets: Int[Tensor, " positions"]
+    ) -> Float[Tensor, " positions"]:
+        """The mixture's log-probability of each target, of which the model says log_p."""
+        wanted = torch.split(targets, [len(shares) for shares, _ in self.parts])
+        cached = [
+            torch.where(rows == own.unsqueeze(1), shares, 0).sum(1)
+            for (shares, rows), own in zip(self.parts, wanted, strict=True)
+        ]
+        return self._mixed(log_p, torch.cat(cached), self.said)
+
+    def distribution(
+        self, log_p: Float[Tensor, "positions vocabulary"]
+    ) -> Float[Tensor, "positions vocabulary"]:
+        """The mixture's log-probability of every row."""
+        cached = [
+            shares.new_zeros(len(shares), log_p.shape[1]).index_add(1, rows.clamp(min=0), shares)
+            for shares, rows in self.parts
+        ]
+        return self._mixed(log_p, torch.cat(cached), self.said.unsqueeze(1))
+
+    def _mixed(self, log_p: Tensor, cached: Tensor, said: Tensor) -> Tensor:
+        weight = log_p.new_tensor(self.weight)
+        both = torch.logaddexp(log_p + torch.log1p(-weight), cached.log() + weight.log())
+        return torch.where(said, both, log_p)
+
+
+def _shares(
+    theta: float,
+    window: Window,
+    before: Sequence[History],
+    h: Float[Tensor, "places hidden_dim"],
+    positions: Int[np.ndarray, " positions"],
+) -> Iterator[tuple[Float[Tensor, "_ said"], Int[Tensor, " said"]]]:
+    """Softmax over i of theta h_t . h_i: one document after the other, cut where rows are lent."""
+    layout = window.layout
+    document = layout.document[layout.sentence[positions]]
+    for number in np.unique(document).tolist():
+        own, rows = _said(window, number)
+        at, history = positions[document == number], before[number]
+        queries, said = (h[torch.from_numpy(layout.read[p]).to(h.device)] for p in (at, own))
+        logits = theta * queries @ torch.cat([*(key for key, _ in history.parts), said]).t()
+        # A token may be recalled from the moment on at which it has been read itself.
+        seen = logits.shape[1] - len(own) + np.searchsorted(own + 1, at, side="right")[:, None]
+        place = np.arange(logits.shape[1])
+        out = (place >= seen) | (place < seen - SIZE)
+        found = list(_labels(window, number, history, own, rows))
+        cuts = np.searchsorted(at, [start for start, _ in found[1:]])
+        for (_, labels), part in zip(found, np.split(np.arange(len(at)), cuts), strict=True):
+            hidden = torch.from_numpy(out[part] | (labels < 0)).to(h.device)
+            # Where nothing was said no token has a share.
+            shares = logits[part].masked_fill(hidden, -torch.inf).softmax(1).nan_to_num(0.0)
+            yield shares, torch.from_numpy(labels).to(h.device)
+
+
+def tune(scores: Sequence[Float[np.ndarray, " _"]], histories: Sequence[History]) -> Cache:
+    """The setting under which some documents are likeliest, from the model's log-probability of
+    each of their tokens and what they have said by their ends.
+
+    Each theta has one best weight, since the likelihood is concave in it; theta rises until the
+    likelihood falls.
+    """
+    model = np.concatenate([found[1:] for found in scores])  # of the first token nothing is said
+    best, most = Cache(theta=0.0, weight=0.0), -np.inf
+    for theta in THETAS:
+        cached = np.concatenate([_recalled(history, theta) for history in histories])
+        weight = best_weight(model, cached)
+        likelihood = np.log((1 - weight) * np.exp(model) + weight * cached).sum()
+        if likelihood <= most:
+            break
+        best, most = Cache(theta=round(theta, 4), weight=round(weight, 4)), likelihood
+    return best
+
+
+def best_weight(model: Float[np.ndarray, " tokens"], cached: Float[np.ndarray, " tokens"]) -> float:
+    """The weight of the likeliest mixture, of the model's log-probabilities and the cache's
+    probabilities, by bisection.
+    """
+    ratio = cached * np.exp(-model)
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        weight = (low + high) / 2
+        if ((ratio - 1) / (1 - weight + weight * ratio)).sum() > 0:
+            low = weight
+        else:
+            high = weight
+    return low
+
+
+def _recalled(history: History, theta: float) -> Float[np.ndarray, " _"]:
+    """p_cache of every token of a document but its first."""
+    keys = torch.cat([h for h, _ in history.parts]).double()
+    rows = torch.from_numpy(np.concatenate([rows for _, rows in history.parts])).to(keys.device)
+    later = torch.ones(len(rows), len(rows), dtype=torch.bool, device=keys.device).triu()
+    shares = (theta * keys @ keys.t()).masked_fill_(later, -torch.inf)[1:].softmax(1)
+    found: Float[np.ndarray, " _"] = (
+        torch.where(rows == rows[1:].unsqueeze(1), shares, 0).sum(1).cpu().numpy()
+    )
+    return found

@@ -1,0 +1,213 @@
+"""A 5-gram model with modified Kneser-Ney smoothing (Chen and Goodman 1998), interpolated.
+
+    p_n(w | c)  = max(a(c w) - D(a(c w)), 0) / a(c .) + gamma(c) p_{n-1}(w | c')
+    gamma(c)    = (D_1 N_1(c .) + D_2 N_2(c .) + D_3 N_3+(c .)) / a(c .)
+    Y = n_1 / (n_1 + 2 n_2),   D_k = k - (k + 1) Y n_{k+1} / n_k
+
+c' is c without its first word; where c was never seen p_n is p_{n-1}, and p_0 is uniform over all
+rows but <bos>, which is never predicted. a is the count in the highest order, and below it the
+number of different words before the n-gram (its count, where it begins with <bos>, before which
+there is none). n_k is the number of n-grams of an order with a = k, N_k(c .) that of those that
+begin with c. Sums over all rows are one.
+
+The tokens are those of the other models, <eos> and entities' rows among them; contexts do not go
+back beyond the sentence's <bos>. No torch in here: an n-gram is known by its number, which follows
+from its first word and the number of the (n-1)-gram after it, so that counting is sorting.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, tee
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.rows import encode
+from dntm.corpus.vocabulary import BOS, Vocabulary
+from dntm.evaluation.records import Floats, Records
+from dntm.files import new_folder
+from dntm.settings import read_json
+
+MODEL_TYPE = "dntm-kneser-ney"
+FORMAT_VERSION = 1
+ORDER = 5
+FALLBACK = (0.5, 1.0, 1.5)
+"""The discounts where a text is too small to tell them."""
+_CONFIG, _TEXT = "config.json", "text.npy"
+
+
+class _Order(NamedTuple):
+    """The n-grams of one length."""
+
+    key: Int[np.ndarray, " ngrams"]
+    """Number of the (n-1)-gram after the first word, times the rows, plus the first word's row;
+    sorted. The place in here is the n-gram's own number."""
+    discounted: Float[np.ndarray, " ngrams"]
+    """a - D(a)"""
+    total: Float[np.ndarray, " contexts"]
+    """a(c .), by the number of the (n-1)-gram c."""
+    backoff: Float[np.ndarray, " contexts"]
+    """gamma(c) a(c .)"""
+
+
+class KneserNey:
+    """Counts of a training text, as rows of a vocabulary, and the model they make."""
+
+    def __init__(self, text: Int[np.ndarray, " tokens"], vocabulary: Vocabulary) -> None:
+        """Count a text: sentence after sentence, <bos> and <eos> around each."""
+        self.text, self.vocabulary = text, vocabulary
+        self._rows = len(vocabulary)
+        self._orders: list[_Order] = []
+        self._count()
+
+    @classmethod
+    def of(cls, documents: Iterable[AnonymizedDocument], vocabulary: Vocabulary) -> "KneserNey":
+        """Learn from documents."""
+        encoded = (encode(document, vocabulary) for document in documents)
+        rows = chain.from_iterable(s for document in encoded for s in document.sentences)
+        return cls(np.fromiter(rows, dtype=np.int64), vocabulary)
+
+    @property
+    def parameters(self) -> int:
+        """How many n-grams it has counted."""
+        return sum(len(order.key) for order in self._orders)
+
+    def save(self, directory: Path) -> None:
+        """Write the text that was counted, which takes less room than the counts."""
+        with new_folder(directory, overwrite=True) as folder:
+            header = {"model_type": MODEL_TYPE, "format_version": FORMAT_VERSION}
+            settings = header | {"entities": self.vocabulary.entities}
+            (folder / _CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+            np.save(folder / _TEXT, self.text.astype(np.int32))
+            self.vocabulary.save(folder)
+
+    @classmethod
+    def load(cls, folder: Path) -> "KneserNey":
+        """Read what `save` wrote, and count again."""
+        try:
+            settings = read_json(folder / _CONFIG)
+            if settings["format_version"] != FORMAT_VERSION:
+                raise ValueError(f"format_version {settings['format_version']!r}, expected 1")
+            vocabulary = Vocabulary.load(folder / "vocab.txt", entities=settings["entities"])
+            text = np.load(folder / _TEXT, allow_pickle=False).astype(np.int64)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{folder} holds no n-gram model: {error}") from None
+        if text.ndim != 1 or not len(text) or text.min() < 0 or text.max() >= len(vocabulary):
+            raise ValueError(f"{folder / _TEXT} holds rows that are not of its vocabulary")
+        return cls(text, vocabulary)
+
+    @staticmethod
+    def is_in(folder: Path) -> bool:
+        """Whether a folder holds such a model."""
+        try:
+            return read_json(folder / _CONFIG).get("model_type") == MODEL_TYPE
+        except (OSError, ValueError):
+            return False
+
+    def score_all(self, documents: Iterable[AnonymizedDocument]) -> Iterator[Floats]:
+        """For each document the log-probability (nats) of every predicted token, in order."""
+        for document in documents:
+            yield self.score(encode(document, self.vocabulary).sentences)
+
+    def records(self, documents: Iterable[AnonymizedDocument]) -> Records:
+        """One record per predicted token."""
+        first, second = tee(documents)
+        return Records.of(first, self.score_all(second))
+
+    def score(self, sentences: Sequence[Sequence[int]]) -> Floats:
+        """Log-probability of every token after <bos>."""
+        rows = np.fromiter(chain.from_iterable(sentences), dtype=np.int64)
+        predicted = rows != BOS
+        found: Floats = np.log(self._probabilities(rows)[predicted])
+        return found
+
+    def distribution(self, beginning: Sequence[int]) -> Floats:
+        """Probability of every row after the beginning of a sentence, <bos> first."""
+        likely = np.zeros(self._rows)
+        for row in range(self._rows):
+            if row != BOS:
+                likely[row] = np.exp(self.score([[*beginning, row]])[-1])
+        return likely
+
+    def _count(self) -> None:
+        rows, place = self.text, _places(self.text)
+        if not len(rows) or rows[0] != BOS:
+            raise ValueError("a text to count begins with <bos>")
+        number = np.zeros(len(rows), dtype=np.int64)
+        numbers, keys = [number], []
+        for n in range(1, ORDER + 1):
+            there = place >= n - 1
+            key = np.full(len(rows), -1, dtype=np.int64)
+            key[there] = number[there] * self._rows + _before(rows, n - 1)[there]
+            distinct = np.unique(key[there])
+            number = np.where(there, np.searchsorted(distinct, key), -1)
+            keys.append(distinct)
+            numbers.append(number)
+        for n in range(1, ORDER + 1):
+            own, there = numbers[n], (numbers[n] >= 0) & (rows != BOS)
+            adjusted = np.bincount(own[there], minlength=len(keys[n - 1]))
+            if n < ORDER:
+                more = np.bincount(keys[n] // self._rows, minlength=len(keys[n - 1]))
+                begins = there & (place == n - 1)
+                opening = np.zeros(len(adjusted), dtype=bool)
+                opening[own[begins]] = True
+                adjusted = np.where(opening | (adjusted == 0), adjusted, more)
+            context = np.zeros(len(adjusted), dtype=np.int64)
+            context[own[there]] = _before(numbers[n - 1], 1)[there] if n > 1 else 0
+            contexts = len(keys[n - 2]) if n > 1 else 1
+            self._orders.append(_order(keys[n - 1], adjusted, context, contexts))
+
+    def _probabilities(self, rows: Int[np.ndarray, " tokens"]) -> Floats:
+        """Probability of each token after those before it in its sentence."""
+        place = _places(rows)
+        p = np.full(len(rows), 1 / (self._rows - 1))
+        number = np.zeros(len(rows), dtype=np.int64)
+        for n, order in enumerate(self._orders, start=1):
+            context = _before(number, 1) if n > 1 else np.zeros_like(number)
+            context = np.where(place >= n - 1, context, -1)
+            wanted = number * self._rows + _before(rows, n - 1)
+            at = np.minimum(np.searchsorted(order.key, wanted), len(order.key) - 1)
+            seen = (number >= 0) & (place >= n - 1) & (order.key[at] == wanted)
+            number = np.where(seen, at, -1)
+            total = np.where(context >= 0, order.total[context], 0)
+            known = total > 0
+            mass = np.where(seen, order.discounted[at], 0) + order.backoff[context] * p
+            p = np.where(known, mass / np.where(known, total, 1), p)
+        return p
+
+
+def _places(rows: Int[np.ndarray, " tokens"]) -> Int[np.ndarray, " tokens"]:
+    """How many tokens of its sentence stand before each."""
+    index = np.arange(len(rows))
+    return index - np.maximum.accumulate(np.where(rows == BOS, index, 0))
+
+
+def _before(values: Int[np.ndarray, " tokens"], by: int) -> Int[np.ndarray, " tokens"]:
+    """What stands so many places earlier; of no meaning at the beginning."""
+    return np.roll(values, by)
+
+
+def _order(
+    key: Int[np.ndarray, " ngrams"],
+    adjusted: Int[np.ndarray, " ngrams"],
+    context: Int[np.ndarray, " ngrams"],
+    contexts: int,
+) -> _Order:
+    discount = np.array([0.0, *discounts(adjusted)])[np.minimum(adjusted, 3)]
+    total = np.bincount(context, adjusted, minlength=contexts)
+    backoff = np.bincount(context, discount, minlength=contexts)
+    return _Order(key, adjusted - discount, total, backoff)
+
+
+def discounts(adjusted: Int[np.ndarray, " ngrams"]) -> tuple[float, float, float]:
+    """D_1, D_2 and D_3+ of an order from its adjusted counts."""
+    n = np.bincount(np.minimum(adjusted, 5), minlength=6).astype(np.float64)
+    if not n[1:4].all():
+        return FALLBACK
+    y = n[1] / (n[1] + 2 * n[2])
+    found = tuple(k - (k + 1) * y * n[k + 1] / n[k] for k in (1, 2, 3))
+    fits: list[Bool[np.ndarray, ""] | bool] = [0 < d <= k for k, d in enumerate(found, start=1)]
+    return (found[0], found[1], found[2]) if all(fits) else FALLBACK
