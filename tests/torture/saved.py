@@ -23,9 +23,8 @@ from dntm.model.language_model import DynamicTextModel
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
 from dntm.settings import merged, read_yaml
-from dntm.training.config import TrainConfig
+from dntm.training.config import PretrainConfig, TrainConfig
 from dntm.training.model_card import model_card
-from dntm.training.pretraining_config import PretrainConfig
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import TrainingState
 from tests.torture.trying import Tally, damaged, edited_json
