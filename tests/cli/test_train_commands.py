@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import dntm
 from dntm.cli.runs import print_groups
+from dntm.corpus.dataset import content_hash
 from dntm.evaluation.groups import TITLES, score_groups
 from dntm.evaluation.records import Records
 from dntm.training import processes
@@ -266,6 +267,9 @@ def test_a_dataset_with_an_entity_outside_the_vocabulary_is_refused(
     for path in dataset.iterdir():
         (copy / path.name).write_bytes(path.read_bytes())
     (copy / "dev.jsonl").write_text('{"name": "x", "sentences": [[7]], "surfaces": []}\n')
+    information = json.loads((copy / "dataset.json").read_text())
+    information["content_hash"] = content_hash(copy)
+    (copy / "dataset.json").write_text(json.dumps(information))
 
     error = fails(capsys, "train", "--dataset", copy, "--output-dir", tmp_path / "x", *SMALL)
 

@@ -204,5 +204,7 @@ def _dataset_bits(dataset: Path) -> str:
 
 def _study_bits(study_: Path) -> str:
     runs = [path for path in (study_ / "runs").iterdir() if path.is_dir()]
-    tables = sorted((study_ / "report" / "tables").glob("*.csv"))
+    # runs.csv tells when and how long: of a study that was stopped, other times
+    made = (study_ / "report" / "tables").glob("*.csv")
+    tables = sorted(path for path in made if path.name != "runs.csv")
     return "".join(map(_run_bits, sorted(runs))) + _hash(tables)

@@ -3,7 +3,7 @@
 import gzip
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +42,7 @@ VECTORS = b"3 2\nthe 0.5 -1.25\ngate 1e-3 2\nFerry 0 0.1\n"
 IDS = (b"a train\nb dev\nc test\n", b"## train\n* a\n* b\n## dev\n- c\n")
 
 
-def damaged_inputs(folder: Path, count: int, seed: int) -> list[Tally]:
+def damaged_inputs(folder: Path, count: int, seed: int) -> Iterator[Tally]:
     """Every reader gets its share of damaged inputs."""
     rng = random.Random(seed)
     works: dict[str, tuple[list[bytes], Callable[[Path, int], None]]] = {
@@ -52,7 +52,6 @@ def damaged_inputs(folder: Path, count: int, seed: int) -> list[Tally]:
     works["lists of ids"] = (list(IDS), _read_ids)
     works["text of pretraining"] = ([STORY.encode()], _read_text)
     shares = {name: 1 if name in FORMATS else 0.5 for name in works}
-    tallies = []
     for name, (seeds, work) in works.items():
         tally = Tally(f"damaged input: {name}")
         for number in range(max(1, round(count * shares[name] / sum(shares.values())))):
@@ -63,8 +62,7 @@ def damaged_inputs(folder: Path, count: int, seed: int) -> list[Tally]:
             path = folder / "input"
             path.write_bytes(content)
             tally.attempt(f"{name} {number} of seed {seed}", lambda: work(path, number))  # noqa: B023
-        tallies.append(tally)
-    return tallies
+        yield tally
 
 
 def _reads(form: Format) -> Callable[[Path, int], None]:

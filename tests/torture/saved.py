@@ -4,7 +4,7 @@ import dataclasses
 import io
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -118,10 +118,9 @@ GUARDED = ("checkpoint", "training state", "dataset", "pretrained encoder")
 """Kinds whose content is checked: damaged bytes that are taken must mean the same."""
 
 
-def damaged_files(folder: Path, count: int, seed: int) -> list[Tally]:
+def damaged_files(folder: Path, count: int, seed: int) -> Iterator[Tally]:
     """Every kind gets its share; `folder` is what `kills.make` has made."""
     saved, rng = Saved(folder), random.Random(seed)
-    tallies = []
     kinds = saved.kinds()
     for kind, (files, work) in kinds.items():
         tally, expected = Tally(f"damaged {kind}"), work()
@@ -136,8 +135,7 @@ def damaged_files(folder: Path, count: int, seed: int) -> list[Tally]:
             if taken and kind in GUARDED and not by_hand:
                 tally.expect(f"{label}: taken, but not the same", holds=found == expected)
             path.write_bytes(content)
-        tallies.append(tally)
-    return tallies
+        yield tally
 
 
 def _damage(path: Path, content: bytes, rng: random.Random) -> tuple[bytes, bool]:

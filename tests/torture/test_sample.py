@@ -46,7 +46,9 @@ def test_kills_lose_nothing(made: tuple[Path, str]) -> None:
 
 
 def test_damaged_files_are_refused_or_mean_the_same(made: tuple[Path, str], tmp_path: Path) -> None:
-    tallies = saved.damaged_files(saved.copied(made[0], tmp_path / "copy"), 210, seed=2)
+    copy = saved.copied(made[0], tmp_path / "copy")
+
+    tallies = list(saved.damaged_files(copy, 210, seed=2))
 
     assert sum(tally.tried for tally in tallies) == 210
     assert sum(tally.refused for tally in tallies) > 100
@@ -54,7 +56,7 @@ def test_damaged_files_are_refused_or_mean_the_same(made: tuple[Path, str], tmp_
 
 
 def test_damaged_input_is_read_or_refused(tmp_path: Path) -> None:
-    tallies = readers.damaged_inputs(tmp_path, 1500, seed=2)
+    tallies = list(readers.damaged_inputs(tmp_path, 1500, seed=2))
 
     assert problems([*tallies, readers.shapes(tmp_path, 50_000)]) == []
     assert all(0 < tally.refused < tally.tried for tally in tallies)
@@ -72,11 +74,11 @@ def test_odd_requests_and_rude_clients_harm_nobody(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_breaks_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise KeyError("sentences")
 
     monkeypatch.setattr(reading, "_json_document", broken)
 
-    tallies = readers.damaged_inputs(tmp_path, 100, seed=1)
+    tallies = list(readers.damaged_inputs(tmp_path, 100, seed=1))
 
     assert any("json" in problem and "KeyError" in problem for problem in problems(tallies))

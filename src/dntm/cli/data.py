@@ -24,6 +24,7 @@ from dntm.evaluation.groups import as_plain, score_groups
 from dntm.evaluation.records import ideal_records
 from dntm.experiments.paper import PAPER_TABLE_1, TABLE_1_ROWS
 from dntm.files import resolved
+from dntm.settings import cut
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,11 @@ def print_table_1(dataset: Dataset) -> None:
     _print_row(
         "unknown words", [f"{c.unknown_tokens / max(c.tokens, 1):.1%}" for c in counts.values()]
     )
-    left_out = LeftOut(**dataset.information["left_out"])
+    try:
+        left_out = LeftOut(**dataset.information["left_out"])
+    except (KeyError, TypeError) as error:
+        path = dataset.folder / "dataset.json"
+        raise ValueError(f"{path} is damaged: left_out, {cut(str(error), 200)}") from None
     print(
         f"vocabulary: {len(dataset.vocabulary):,} rows; left out: "
         f"{left_out.too_many_entities} with more than {dataset.vocabulary.entities} entities, "

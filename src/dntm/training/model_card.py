@@ -24,7 +24,7 @@ def model_card(run: Path, static: Path | None = None, note: str = "") -> str:
     """
     try:
         return _card(run, static, note)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"{run} is damaged: no model card can be made of it: {error!r}") from None
 
 
