@@ -18,7 +18,7 @@ from dntm.corpus.token_store import StoreConfig, TokenStore, build_store
 from dntm.corpus.vectors import WordVectors
 from dntm.evaluation.completion import recover
 from dntm.model.pretrained_encoder import PretrainedEncoder
-from dntm.model.sentence_completion import SentenceCompletion
+from dntm.model.sentence_completion import GapNaming, SentenceCompletion
 from dntm.training import bag_of_context, pretraining
 from dntm.training.bag_of_context import fit_bag
 from dntm.training.batches import Negatives, SentenceBatches, sentence_batch
@@ -265,6 +265,23 @@ def test_gaps_are_learned_to_be_named_while_word_vectors_stay(
     assert pretrained.naming["W_dx"].shape == (12, 16)
     kept = torch.corrcoef(torch.stack(((x[rows] @ x[rows].T).ravel(), (unit @ unit.T).ravel())))
     assert kept[0, 1] > 0.9
+
+
+def test_guesses_are_handed_over_as_long_as_words_are(
+    text: Path, tmp_path: Path, vectors: Path
+) -> None:
+    run = tmp_path / "run"
+    settings = with_naming(text, run, vectors)
+    list(pretrain_run(replace(settings, training=replace(settings.training, iterations=20))))
+
+    pretrained = PretrainedEncoder.load(run / "best")
+    model = GapNaming(*pretrained.x.shape, 12, context_dim=16)
+    own = {f"encoder.{name}": value for name, value in pretrained.encoder.items()}
+    model.load_state_dict(own | pretrained.naming | {"x": pretrained.x})
+    store = TokenStore.open(run / "text")
+
+    length = model.word_length([store.sentence(n).astype("int64") for n in range(200)])
+    assert length == pytest.approx(1, abs=0.1)
 
 
 def test_naming_resumes_to_the_same_bits(text: Path, tmp_path: Path, vectors: Path) -> None:

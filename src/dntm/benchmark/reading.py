@@ -58,6 +58,7 @@ def measure(text: Path, model: Path | None, precision: Precision) -> ReadingBenc
         if not early and tokens > expected / 10:
             early = _peak_memory()
     seconds = time.process_time() - began
+    late = _peak_memory()
     words = len(prepared.text.split())
     return ReadingBenchmark(
         words=words,
@@ -67,7 +68,7 @@ def measure(text: Path, model: Path | None, precision: Precision) -> ReadingBenc
         words_per_second=words / seconds,
         output_words_per_second=words / tokens / _output_seconds(reader),
         memory_early=early,
-        memory_end=_peak_memory(),
+        memory_end=late,
     )
 
 

@@ -205,6 +205,16 @@ class GapNaming(SentenceCompletion):
             torch.from_numpy(log_included).to(self.x.device),
         )
 
+    @torch.no_grad()
+    def word_length(self, sentences: Sequence[Int[np.ndarray, " _"]]) -> float:
+        """What x_hat is to be multiplied with to be as long as words are, on average.
+
+        Cosines do not ask for it, but a language model's encoder reads x_e among words.
+        """
+        layout = lay_out_gaps(sentences)
+        x_hat = self._named(*self._read(layout, *self._around(layout)))
+        return float(self.x.norm(dim=1).mean() / x_hat.norm(dim=1).mean())
+
     def compared(self) -> Float[Tensor, "vocabulary embedding_dim"]:
         """What `contexts` are to be multiplied with to rank words: x_w of length 1."""
         return nn.functional.normalize(self.x.detach(), dim=1)

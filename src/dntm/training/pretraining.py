@@ -129,6 +129,10 @@ def _hand_in(
         x = model.x.detach().clone()
         learned = dict(model.named_parameters())
         naming = {name: learned[name].detach().clone() for name in NAMING if name in learned}
+        if isinstance(model, GapNaming):
+            some = next(SentenceBatches(store, VALIDATION_SENTENCES, seed=config.seed).numbers())
+            length = model.word_length(store.sentences(some))
+            naming |= {name: length * naming[name] for name in ("W_dx", "b")}
     share = Negatives.smoothed(store.counts, config.training.smoothing).share
     drawn = torch.from_numpy(share).float()
     PretrainedEncoder(store.vocabulary, x, encoder, drawn, naming).save(folder.best)
