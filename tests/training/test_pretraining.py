@@ -275,7 +275,7 @@ def test_guesses_are_handed_over_as_long_as_words_are(
     list(pretrain_run(replace(settings, training=replace(settings.training, iterations=20))))
 
     pretrained = PretrainedEncoder.load(run / "best")
-    model = GapNaming(*pretrained.x.shape, 12, context_dim=16)
+    model = GapNaming(len(pretrained.x), 12, 12, context_dim=16)
     own = {f"encoder.{name}": value for name, value in pretrained.encoder.items()}
     model.load_state_dict(own | pretrained.naming | {"x": pretrained.x})
     store = TokenStore.open(run / "text")
