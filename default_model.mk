@@ -78,7 +78,7 @@ $(WORK)/dataset: | $(PARTS:%=$(WORK)/parts/%)
 $(WORK)/dataset-last: | $(LAST:%=$(WORK)/parts/%)
 	$(DNTM) data join $(LAST:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
 
-# First with the encoder as pretraining left it, then all weights together, naming above all
+# The encoder stays as pretraining left it; in a last epoch naming counts most
 TRAIN = $(DNTM) train --recipe naming --seed 1 --output-dir $(@D) $(VARIANT) \
 	$$(test ! -e $(@D)/config.yaml || echo --resume)
 
@@ -87,7 +87,7 @@ $(WORK)/both-last/all_results.json: VARIANT = --model.variant both --training.na
 $(WORK)/baseline%: VARIANT = --model.variant baseline --model.no-naming
 
 $(WORK)/%-last/all_results.json: $(WORK)/%/all_results.json | $(WORK)/dataset-last
-	$(TRAIN) --dataset $(WORK)/dataset-last --start-from $(WORK)/$* \
+	$(TRAIN) --dataset $(WORK)/dataset-last --pretrained $(WORK)/encoder --start-from $(WORK)/$* \
 		--training.epochs 1 --training.learning-rate 5e-4
 
 $(WORK)/%/all_results.json: $(WORK)/encoder/all_results.json | $(WORK)/dataset
