@@ -98,7 +98,8 @@ class EvaluateMeaning(Threads):
             hidden = hidden_words(model, passages, candidates, ways, _progress)
             _print_hidden(hidden)
             numbers["hidden_words"] = asdict(hidden)
-            numbers["how_sure"] = _print_how_sure(model, passages)
+            if sure := _print_how_sure(model, passages):
+                numbers["how_sure"] = sure
         if rated:
             correlated = trials(model, rated, ways, seed=self.seed)
             _print_trials(correlated)

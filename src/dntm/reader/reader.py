@@ -155,12 +155,12 @@ class Reader(TextScores):
         """The likeliest next tokens after a text and the beginning of a sentence.
 
         `prefix` may mention the text's entities by name or as [1]; as a sequence it holds words
-        and entity numbers.
+        and entity numbers, and may introduce new entities by the numbers that come next.
         """
         position, lexicon = self.position(history, entities=entities), self._engine.lexicon
         if isinstance(prefix, str):
             prefix = tokens_of(prefix, position.names, position.surfaces, lexicon)
-        check_entities(prefix, position.names)
+        check_entities(prefix, position.names, new=True)
         return predict(self._engine, position, prefix, k)
 
     def ranks(self, text: Text, *, entities: Kinds = None) -> list[list[int]]:

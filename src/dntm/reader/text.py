@@ -321,10 +321,16 @@ def tokens_of(
     return tokens
 
 
-def check_entities(tokens: Iterable[Token], names: Mapping[int, str]) -> None:
-    """ValueError where a token mentions an entity that the text does not have."""
+def check_entities(tokens: Iterable[Token], names: Mapping[int, str], *, new: bool = False) -> None:
+    """ValueError where a token mentions an entity that the text does not have.
+
+    A `new` one may come, if it has the next number.
+    """
+    count = max(names, default=0)
     for token in tokens:
-        if isinstance(token, int) and token not in names:
+        if new and token == count + 1:
+            count += 1
+        elif isinstance(token, int) and token not in names and not (new and 0 < token <= count):
             expected = f"[1] to [{max(names)}]" if names else "none, since it has no entities"
             raise ValueError(f"[{token}] mentions no entity of the text: expected {expected}")
 
