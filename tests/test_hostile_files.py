@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from dntm.corpus.dataset import content_hash
 from dntm.experiments.paper import MODELS
 from dntm.experiments.study import Cell, StudyFolder
-from dntm.study import jobs
+from dntm.study import plan
 from dntm.training.run_folder import RunFolder
 from tests.cli.running import fails, run
 
@@ -310,7 +310,7 @@ def test_the_last_words_of_a_cell_are_cut(tmp_path: Path) -> None:
     log.parent.mkdir(parents=True)
     log.write_text("error: " + "x" * 1_000_000)
 
-    assert len(jobs._last_words(log, 1)) <= 1000
+    assert len(plan._last_words(log, 1)) <= 1000
 
 
 @pytest.mark.parametrize("name", ["train.jsonl", "test.jsonl"])

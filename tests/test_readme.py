@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 EXAMPLE = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
-FUNCTION = re.compile(r"\[`(?:\w+\.)?(\w+)`\]\((src/[\w/]+\.py)#(\w+)\)")
+FUNCTION = re.compile(r"\[`((?:\w+\.)?\w+)`\]\((src/[\w/]+\.py)#(\w+)\)")
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
@@ -25,11 +25,16 @@ def printed(code: str) -> str:
     return said.getvalue()
 
 
-def line_of(path: str, function: str) -> str:
+def line_of(path: str, name: str) -> str:
+    """Where a function, a class, a field, or a method of a class stands."""
     lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
-    found = [n for n, line in enumerate(lines, 1) if re.match(rf"\s*def {function}\(", line)]
-    assert found, f"{path} has no function {function}"
-    return f"L{found[0]}"
+    line = 0
+    for part in name.split("."):
+        here = re.compile(rf"\s*(def {part}\(|class {part}\b|{part}: )")
+        found = [n for n in range(line + 1, len(lines) + 1) if here.match(lines[n - 1])]
+        assert found, f"{path} has no {name}"
+        line = found[0]
+    return f"L{line}"
 
 
 def up_to_date(text: str) -> str:

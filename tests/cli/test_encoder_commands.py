@@ -10,7 +10,7 @@ import torch
 
 from dntm.cli.main import main
 from dntm.model.pretrained_encoder import PretrainedEncoder
-from dntm.training import bag_of_context
+from dntm.training import pretraining
 from dntm.training.batches import Negatives
 
 SIZES = ("--model.embedding-dim", "8", "--model.encoder-dim", "8")
@@ -34,7 +34,7 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def quick_bag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bag_of_context, "ITERATIONS", 3)
+    monkeypatch.setattr(pretraining, "BAG_UPDATES", 3)
 
 
 def test_the_encoder_stands_beside_bag_and_unigram(
@@ -81,7 +81,7 @@ def test_the_bag_learns_with_the_negatives_of_the_run(
             super().__init__(share)
             shares.append(share)
 
-    monkeypatch.setattr(bag_of_context, "Negatives", Noted)
+    monkeypatch.setattr(pretraining, "Negatives", Noted)
     run("evaluate-encoder", pretrained)
 
     own = PretrainedEncoder.load(pretrained / "best").share

@@ -339,10 +339,20 @@ def test_a_cache_is_tuned_once_on_dev_and_stays_beside_the_weights(
     assert (trained / "best" / "cache.json").is_file()
     (trained / "best" / "cache.json").write_text('{"theta": 0.5, "weight": 0.25}')
     run("evaluate", trained, "--cache")
-    assert "cache.json: theta 0.5, weight 0.25\n" in capsys.readouterr().err
+    assert "cache.json: theta 0.5, weight 0.25, kappa 0\n" in capsys.readouterr().err
     cached = score_groups(Records.read(trained / "records-test-cache.csv"))["all"]
     plain = score_groups(Records.read(trained / "records-test.csv"))["all"]
     assert cached.nats != pytest.approx(plain.nats, abs=1e-3)
+
+    setting = trained / "best" / "own_cache.json"
+    run("evaluate", trained, "--own-cache")
+    assert setting.is_file()
+    assert "run + own-cache" in capsys.readouterr().out
+    setting.write_text('{"theta": 0.5, "weight": 0.25, "kappa": 2.0}')
+    run("evaluate", trained, "--own-cache")
+    assert "own_cache.json: theta 0.5, weight 0.25, kappa 2\n" in capsys.readouterr().err
+    own = score_groups(Records.read(trained / "records-test-own-cache.csv"))["all"]
+    assert own.nats not in (pytest.approx(cached.nats), pytest.approx(plain.nats))
 
 
 @pytest.mark.parametrize("kind", ["transformer", "entity-nlm", "kneser-ney"])

@@ -44,6 +44,8 @@ def test_a_vocabulary_gets_its_rows_in_lower_case_where_need_be(tmp_path: Path) 
         ("dog 1 0\ncat 1\n", "line 2: 1 numbers after the word, expected 2"),
         ("dog 1 0\ncat 1 x\n", "line 2: could not convert"),
         ("dog 1 nan\n", "line 1: a number that is not finite"),
+        ("dog 1 1e99\n", "line 1: a number that is not finite"),
+        ("dog 1 " + "x" * 5_000, r"could not convert.{150,200} \.\.\. x{150,200}', expected"),
         ("dog\n", "line 1: found b'dog"),
         ("", "no line with a word"),
         ("2 3\n", "no line with a word"),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from dntm.evaluation.completion import Recovery, fitting, recover
+from dntm.evaluation.guesses import Recovery, fitting, recover
 
 
 def test_ranks_count_what_fits_better_or_as_well() -> None:

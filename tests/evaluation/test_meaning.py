@@ -27,6 +27,7 @@ from dntm.evaluation.passages import Passage, Trial, gap_passage, passage_of
 from dntm.model.config import ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.text_model import TextModel
+from dntm.model.trace import trace
 
 WORDS = tuple("the . a at and dog cat wolf barked purred howled ran met it , 17 x".split())
 VOCABULARY = Vocabulary(WORDS, entities=4)
@@ -119,7 +120,7 @@ def test_embeddings_after_each_mention_are_those_before_the_next_sentence() -> N
     (found, short) = model.mention_embeddings([document, document[:5]])
 
     window = model.model.plan([[*document, VOCABULARY.encode(["it"])]], every_context=True)
-    _, known, _ = model.model.trace(window, model.model.initial_state(1))
+    known = trace(model.model, window, model.model.initial_state(1)).begins
     assert found.row.tolist() == [3 + n % 3 for n in range(47)]
     for n, entity in enumerate(found.row.tolist()):
         d = known[n + 1, entity - 3].unsqueeze(0)

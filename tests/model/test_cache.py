@@ -1,6 +1,7 @@
 """The cache against a plain loop over what a document has said."""
 
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.rows import encode
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model import cache as cache_module
-from dntm.model.cache import Cache, best_weight
+from dntm.model.cache import Cache, OwnCache, best_weight
 from dntm.model.checkpoint import save_pretrained
 from dntm.model.fast.window import windows
 from dntm.model.language_model import DynamicTextModel
@@ -19,6 +20,7 @@ from dntm.model.text_model import TextModel
 from tests.model.small import BOS, EOS, A, B, C, build
 
 CACHE = Cache(theta=0.7, weight=0.3)
+OWN = OwnCache(theta=0.7, weight=0.3, kappa=1.5)
 VOCABULARY = Vocabulary(("a", "b", "c", "d", "e", "f"), entities=3)
 DOCUMENTS = [
     [[BOS, A, 7, 7, EOS], [BOS, 8, A, B, 9, EOS], [BOS, A, A, 7, EOS]],
@@ -27,37 +29,39 @@ DOCUMENTS = [
 ]
 
 
-def by_loop(model: DynamicTextModel, document: list[list[int]]) -> list[float]:
+def by_loop(model: DynamicTextModel, document: list[list[int]], cache: Cache) -> list[float]:
     """The mixture's log-probability of every token, a position at a time."""
     assert model.cache is None
     state = model.initial_state(1)
-    said: list[tuple[torch.Tensor, int]] = []
+    said: list[tuple[torch.Tensor, int, int]] = []
     scores: list[float] = []
     for sentence in document:
         positions = range(len(sentence) - 1)
         h, log_p, state = model.log_distribution(model.plan([[sentence]]), state, positions)
         for t, target in enumerate(sentence[1:]):
             mass: dict[int, float] = defaultdict(float)
-            for h_i, row in said:
-                mass[row] += np.exp(CACHE.theta * float(h[t] @ h_i))
+            for h_i, read, row in said:
+                same = cache.kappa if read == sentence[t] else 0.0
+                mass[row] += np.exp(cache.theta * float(h[t] @ h_i) + same)
             p = float(log_p[t, target].exp())
             if said:
                 p_cache = mass[target] / sum(mass.values())
-                p = (1 - CACHE.weight) * p + CACHE.weight * p_cache
+                p = (1 - cache.weight) * p + cache.weight * p_cache
             scores.append(np.log(p))
-            said.append((h[t], target))
+            said.append((h[t], sentence[t], target))
     return scores
 
 
+@pytest.mark.parametrize("cache", [CACHE, OWN], ids=["cache", "own"])
 @pytest.mark.parametrize("size", [1, 2, 20])
 @pytest.mark.parametrize(("variant", "salience"), [("baseline", False), ("both", True)])
 def test_the_cache_is_what_a_loop_over_the_history_says(
-    variant: str, size: int, *, salience: bool
+    variant: str, size: int, cache: Cache, *, salience: bool
 ) -> None:
     model = build(variant, "gru-relu", salience=salience)  # type: ignore[arg-type]
-    expected = [by_loop(model, document) for document in DOCUMENTS]
+    expected = [by_loop(model, document, cache) for document in DOCUMENTS]
 
-    model.cache = CACHE
+    model.cache = cache
     found: list[list[float]] = [[] for _ in DOCUMENTS]
     state = model.initial_state(len(DOCUMENTS))
     for text in windows(DOCUMENTS, size):
@@ -69,9 +73,10 @@ def test_the_cache_is_what_a_loop_over_the_history_says(
         np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
 
-def test_the_mixture_sums_to_one_and_scores_are_read_off_it() -> None:
+@pytest.mark.parametrize("cache", [CACHE, OWN], ids=["cache", "own"])
+def test_the_mixture_sums_to_one_and_scores_are_read_off_it(cache: Cache) -> None:
     model = build("both", "gru")
-    model.cache = CACHE
+    model.cache = cache
     document = DOCUMENTS[2]
     state = model.initial_state(1)
     for sentence in document:
@@ -82,6 +87,19 @@ def test_the_mixture_sums_to_one_and_scores_are_read_off_it() -> None:
         torch.testing.assert_close(log_p.exp().sum(1), torch.ones(len(sentence)).double())
         own = log_p[range(len(sentence) - 1), sentence[1:]]
         np.testing.assert_allclose(own.numpy(), scores, atol=1e-12)
+
+
+def test_a_sentence_that_is_only_begun_recalls_what_the_whole_one_does() -> None:
+    model = build("both", "gru")
+    model.cache = OWN
+    first, sentence = [BOS, A, 7, 8, A, 7, EOS], [BOS, 7, 8, EOS]
+    _, state = model.score(model.plan([[first]]), model.initial_state(1))
+    _, whole, _ = model.log_distribution(model.plan([[sentence]]), state, range(3))
+
+    for length in (1, 2, 3):
+        begun = model.plan([[sentence[:length]]])
+        _, log_p, _ = model.log_distribution(begun, state, [length - 1])
+        torch.testing.assert_close(log_p[0], whole[length - 1])
 
 
 def test_a_weight_of_zero_changes_no_bit() -> None:
@@ -117,7 +135,8 @@ def test_no_more_than_its_size_is_remembered(monkeypatch: pytest.MonkeyPatch) ->
     assert np.isneginf(scores[0])
 
 
-def test_what_was_said_of_an_entity_counts_for_it_whoever_has_its_row() -> None:
+@pytest.mark.parametrize("cache", [CACHE, OWN], ids=["cache", "own"])
+def test_what_was_said_of_an_entity_counts_for_it_whoever_has_its_row(cache: Cache) -> None:
     names = ["Ann", "Bo", "Cy", "Di"]
     tokens: list[list[int | str]] = [[1, "a", 2], [3, "b", 1], ["c", 4, "d", 1], [2, "a", 4, 3]]
     document = AnonymizedDocument(name="d", sentences=tokens)
@@ -133,13 +152,17 @@ def test_what_was_said_of_an_entity_counts_for_it_whoever_has_its_row() -> None:
             model.plan([[sentence]]), state, range(len(sentence) - 1)
         )
         h += list(found)
-    model.cache = CACHE
+    model.cache = cache
     cached = words.score(document)
 
     said = [token for sentence in tokens for token in [*sentence, "<eos>"]]
+    read = [token for sentence in tokens for token in ["<bos>", *sentence]]
     rowless = _without_row(tokens, encoded.loans)
     for t, token in enumerate(said):
-        seen = [(np.exp(0.7 * float(h[t] @ h[i])), said[i]) for i in range(t)]
+        likely = [
+            cache.theta * float(h[t] @ h[i]) + cache.kappa * (read[i] == read[t]) for i in range(t)
+        ]
+        seen = [(np.exp(likely[i]), said[i]) for i in range(t)]
         seen = [(share, word) for share, word in seen if word not in rowless[t]]
         p = np.exp(plain[t])
         if seen:
@@ -172,7 +195,8 @@ def test_the_weight_is_the_likeliest_one() -> None:
     assert weight == pytest.approx(grid[int(np.argmax(likelihood))], abs=1e-3)
 
 
-def test_tuning_finds_the_setting_that_scores_best() -> None:
+@pytest.mark.parametrize("kind", [Cache, OwnCache])
+def test_tuning_finds_the_setting_that_scores_best(kind: type[Cache]) -> None:
     rng = np.random.default_rng(2)
     words = [["a", 1, "b"], ["c", 2, "d", 1], ["e", "f"]]
     documents = [
@@ -186,7 +210,7 @@ def test_tuning_finds_the_setting_that_scores_best() -> None:
     ]
     model = TextModel(build("both", "gru"), VOCABULARY)
 
-    found = model.tune_cache(documents)
+    found = model.tune_cache(documents, kind)
 
     def nats(cache: Cache) -> float:
         model.model.cache = cache
@@ -195,8 +219,15 @@ def test_tuning_finds_the_setting_that_scores_best() -> None:
     best = nats(found)
     assert 0 < found.weight < 1
     for theta, weight in ((1, 0.97), (1, 1.03), (0.7, 1), (1.45, 1)):
-        other = Cache(theta=found.theta * theta, weight=min(1.0, found.weight * weight))
+        other = replace(found, theta=found.theta * theta, weight=min(1.0, found.weight * weight))
         assert nats(other) > best - 1e-4
+    if kind is OwnCache:
+        assert found.kappa > 0
+        assert nats(replace(found, kappa=found.kappa - 0.5)) > best - 1e-4
+        assert nats(replace(found, kappa=found.kappa + 1)) > best - 1e-4
+        assert best < nats(model.tune_cache(documents, Cache))
+    else:
+        assert found.kappa == 0
 
 
 def test_a_checkpoint_carries_its_setting_and_says_where_it_has_none(tmp_path: Path) -> None:

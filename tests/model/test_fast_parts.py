@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dntm.model.fast.layout import lay_out_ragged
-from dntm.model.fast.products import Deferred, packed
-from dntm.model.fast.ragged_lstm import State, ragged_lstm
+from dntm.model.fast.recurrence import Deferred, State, packed, ragged_lstm
 from dntm.model.lstm import LSTM
 
 LENGTHS = np.array([2, 4, 1, 4])

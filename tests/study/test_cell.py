@@ -130,7 +130,8 @@ def test_a_study_gets_its_peers_and_a_table_of_them(config: StudyConfig, tmp_pat
     more = with_peers(one)
     agree(folder, more)  # more models may come
     found = {cell.name: cell for cell in cells(more)}
-    names = ("kneser-ney-1", "transformer-cache-1", "A-dynamic-evaluation-1")
+    names = ("kneser-ney-1", "transformer-cache-1", "A-dynamic-evaluation-1",
+             "A-salience-cache-1", "A-salience-own-cache-1")  # fmt: skip
 
     for name in names:
         list(run_cell(folder, more, found[name], lambda _: None))
@@ -141,8 +142,8 @@ def test_a_study_gets_its_peers_and_a_table_of_them(config: StudyConfig, tmp_pat
     table = next(table for table in report.tables if table.key == "peers")
     shown = {row["model"]: row for row in table.data}
     assert list(shown) == [
-        *("A", "transformer", "kneser-ney"),
-        *("transformer-cache", "A-dynamic-evaluation"),
+        *("A", "A-salience", "transformer", "kneser-ney"),
+        *("A-salience-cache", "transformer-cache", "A-salience-own-cache", "A-dynamic-evaluation"),
     ]
     for model, row in shown.items():
         records = Records.read(folder.path / "runs" / f"{model}-1" / "records-test.csv")
@@ -150,6 +151,12 @@ def test_a_study_gets_its_peers_and_a_table_of_them(config: StudyConfig, tmp_pat
         assert (row["all_ratio"] is None) == (model == "A")
     assert shown["transformer"]["parameters"] == shown["transformer-cache"]["parameters"]
     assert (folder.run(found["transformer-1"]) / "best" / "cache.json").is_file()
+    cached = next(table for table in report.tables if table.key == "against-cached")
+    compared = {row["model"]: row for row in cached.data if row["group"] == "all"}
+    assert set(compared) == set(shown) - {"A-salience-cache"}
+    for model, row in compared.items():
+        assert row["perplexity"] == pytest.approx(shown[model]["all"])
+        assert row["baseline"] == pytest.approx(shown["A-salience-cache"]["all"])
     assert "D-salience-1" in report.notes[0]
     main = next(table for table in report.tables if table.key == "table-3")
     assert [row.entries[0].text for row in main.rows] == [

@@ -19,7 +19,7 @@ from dntm.experiments.study import PRESETS, StudyConfig, StudyFolder, cells, cho
 from dntm.files import claimed, is_claimed
 from dntm.model.context_encoder import ContextEncoder
 from dntm.model.pretrained_encoder import PretrainedEncoder
-from dntm.study.plan import agree, pretrain_config, resolved, train_config
+from dntm.study.plan import agree, pretrain_config, resolved_config, train_config
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
@@ -117,7 +117,7 @@ def test_paths_hold_wherever_the_command_is_called(
     (tmp_path / "news.txt").write_text("a b\n")
     monkeypatch.chdir(tmp_path)
 
-    config = resolved(replace(PRESETS["quick"], corpus="news.txt", text=("news.txt",)))
+    config = resolved_config(replace(PRESETS["quick"], corpus="news.txt", text=("news.txt",)))
 
     assert config.corpus == str(tmp_path / "news.txt")
     assert config.text == (str(tmp_path / "news.txt"),)
@@ -128,7 +128,7 @@ def test_with_text_the_encoder_is_pretrained_at_the_models_size(tmp_path: Path) 
     given = replace(PRESETS["quick"], corpus="sotu", text=(str(tmp_path / "news.txt"),))
     folder = StudyFolder(tmp_path / "study")
 
-    config = resolved(given)
+    config = resolved_config(given)
     found = pretrain_config(folder, config)
 
     assert config.model.context_dim == config.model.embedding_dim == 96
@@ -143,7 +143,7 @@ def test_layers_that_pretrained_embeddings_do_not_fit_are_refused_at_once(tmp_pa
     given = replace(PRESETS["paper"], corpus="sotu", text=(str(tmp_path / "news.txt"),))
 
     with pytest.raises(ValueError, match="hidden_dim is 64 and"):
-        resolved(replace(given, model=replace(given.model, hidden_dim=64)))
+        resolved_config(replace(given, model=replace(given.model, hidden_dim=64)))
 
 
 @pytest.mark.parametrize(("preset", "min_count"), [("paper", 500), ("small", 20)])
@@ -214,7 +214,7 @@ def test_a_pretraining_that_is_there_gives_the_models_its_sizes(tmp_path: Path) 
     asked = replace(PRESETS["quick"], corpus="sotu", pretrained=str(tmp_path / "run"))
     folder = StudyFolder(tmp_path / "study")
 
-    config = resolved(asked)
+    config = resolved_config(asked)
 
     model = config.model
     assert (model.embedding_dim, model.hidden_dim, model.context_dim) == (6, 6, 6)

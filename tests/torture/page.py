@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app
-from dntm.web.guard import HEADERS, Limits
-from dntm.web.server import Connection
+from dntm.web.requests import Limits
+from dntm.web.server import HEADERS, Connection
 from tests.torture.trying import Tally, damaged, edited
 from tests.web.tiny import TEXT, save_tiny_model, served
 

@@ -16,6 +16,7 @@ from safetensors.torch import load, save
 import dntm
 from dntm.benchmark.machine import Sitting
 from dntm.cli.data import print_table_1
+from dntm.cli.publish import model_card
 from dntm.corpus.dataset import SPLITS, Dataset
 from dntm.corpus.token_store import TokenStore
 from dntm.experiments.study import PRESETS, StudyConfig
@@ -24,7 +25,6 @@ from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
 from dntm.settings import merged, read_yaml
 from dntm.training.config import PretrainConfig, TrainConfig
-from dntm.training.model_card import model_card
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import TrainingState
 from tests.torture.trying import Tally, damaged, edited_json

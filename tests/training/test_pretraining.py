@@ -16,14 +16,13 @@ import torch
 
 from dntm.corpus.token_store import StoreConfig, TokenStore, build_store
 from dntm.corpus.vectors import WordVectors
-from dntm.evaluation.completion import recover
+from dntm.evaluation.guesses import recover
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
-from dntm.training import bag_of_context, pretraining
-from dntm.training.bag_of_context import fit_bag
+from dntm.training import pretraining
 from dntm.training.batches import Negatives, SentenceBatches, sentence_batch
 from dntm.training.config import EncoderConfig, PretrainConfig, PretrainRecipe
-from dntm.training.pretraining import pretrain_run
+from dntm.training.pretraining import fit_bag, pretrain_run
 from dntm.training.processes import Interrupted
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import Diverged
@@ -73,7 +72,7 @@ def outcome(run: Path) -> dict[str, bytes]:
 def test_the_encoder_learns_what_a_bag_of_words_cannot(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bag_of_context, "ITERATIONS", 400)
+    monkeypatch.setattr(pretraining, "BAG_UPDATES", 400)
     list(pretrain_run(config(text, tmp_path / "run", iterations=300)))
 
     pretrained = PretrainedEncoder.load(tmp_path / "run" / "best")

@@ -26,11 +26,10 @@ from dntm.corpus.vectors import WordVectors
 from dntm.model.config import Variant
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.training import language_modelling
-from dntm.training.initial import initial_model
 from dntm.training.language_modelling import train_run
 from dntm.training.processes import Interrupted
 from dntm.training.run_folder import RunFolder
-from dntm.training.state import Diverged
+from dntm.training.state import Diverged, initial_model
 
 VARIANTS: tuple[Variant, ...] = ("baseline", "both")
 ACTS = {"smith": "forged iron", "baker": "kneaded dough", "bard": "sang songs"}

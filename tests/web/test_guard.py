@@ -6,7 +6,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from dntm.web.guard import HEADERS, Guard
+from dntm.web.server import HEADERS, Guard
 
 
 async def answer(_: Request) -> PlainTextResponse:

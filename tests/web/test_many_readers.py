@@ -9,8 +9,7 @@ import pytest
 from dntm.benchmark.serve import marked_text, spelled
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app
-from dntm.web.guard import Limits
-from dntm.web.requests import RawSentence, raw_sentences
+from dntm.web.requests import Limits, RawSentence, raw_sentences
 from tests.web.asking import Event, posted, until
 from tests.web.tiny import PATIENCE, TEXT, PausingReader, served
 

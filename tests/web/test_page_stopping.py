@@ -6,7 +6,7 @@ from contextlib import suppress
 from playwright.sync_api import Error, Page, Route, expect
 
 from dntm.web.app import create_app
-from dntm.web.guard import Limits
+from dntm.web.requests import Limits
 from tests.web.asking import until
 from tests.web.tiny import PausingReader, served
 from tests.web.using import paste, read, unfold

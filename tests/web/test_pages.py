@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from dntm.web.pages import examples, page_files
+from dntm.web.app import examples, page_files
 from dntm.web.requests import raw_sentences
 
 PAGE = {name: file.content.decode() for name, file in page_files().items()}

@@ -3,9 +3,8 @@ from starlette.testclient import TestClient
 
 from dntm.benchmark.serve import spelled
 from dntm.reader.reader import Reader
-from dntm.web.app import create_app
-from dntm.web.guard import Limits
-from dntm.web.pages import examples
+from dntm.web.app import create_app, examples
+from dntm.web.requests import Limits
 from tests.web.asking import kinds, read
 from tests.web.tiny import TEXT, PausingReader
 

@@ -8,7 +8,8 @@ from starlette.testclient import TestClient
 from dntm.reader.reader import Reader
 from dntm.reader.text import PreparedText
 from dntm.web.app import create_app
-from dntm.web.guard import HEADERS, Limits
+from dntm.web.requests import Limits
+from dntm.web.server import HEADERS
 from tests.web.asking import kinds, posted, read, refused, until
 from tests.web.tiny import PATIENCE, TEXT, PausingReader, served
 

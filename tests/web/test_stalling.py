@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app
-from dntm.web.guard import Limits
+from dntm.web.requests import Limits
 from dntm.web.server import Connection
 from tests.web.asking import posted, refused, until
 from tests.web.tiny import PATIENCE, TEXT, PausingReader, served

@@ -21,7 +21,7 @@ from dntm.model.language_model import DynamicTextModel
 from dntm.reader.engine import ModelPair
 from dntm.reader.reader import Reader
 from dntm.reader.reading import SentenceReading
-from dntm.web.pages import examples
+from dntm.web.app import examples
 from dntm.web.server import Server, address, bind
 
 TEXT = (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
-from dntm.benchmark.machine import peak_memory_gb
+from dntm.benchmark.machine import peak_memory_mib
 from dntm.corpus.build import BuildConfig
 from dntm.corpus.catalog import CORPORA, locate
 from dntm.corpus.prepare import ReadConfig, prepare
@@ -56,13 +56,13 @@ def measure(megabytes: int) -> DataBenchmark:
                 tokens += count
                 read_bytes += 6 * count
                 if not marks and read_bytes > size / 10:
-                    marks.append(_peak_memory())
+                    marks.append(peak_memory_mib())
             return tokens
 
         tokens, seconds = _timed(read)
-        memory_end = _peak_memory()
+        memory_end = peak_memory_mib()
         _, build_seconds = _timed(lambda: _build(path))
-        memory_build = _peak_memory()
+        memory_build = peak_memory_mib()
         with path.open("rb") as handle:
             sample = handle.read(5_000_000).decode(errors="ignore")
         naive_tokens, naive_seconds = _timed(lambda: _naive(sample))
@@ -118,7 +118,3 @@ def _timed(work: Callable[[], int]) -> tuple[int, float]:
     start = time.process_time()
     result = work()
     return result, time.process_time() - start
-
-
-def _peak_memory() -> float:
-    return peak_memory_gb() * 1e9 / 2**20

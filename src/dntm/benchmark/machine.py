@@ -59,6 +59,11 @@ def peak_memory_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
+def peak_memory_mib() -> float:
+    """The same in MiB."""
+    return peak_memory_gb() * 1e9 / 2**20
+
+
 class Sitting:
     """One sitting, from its beginning until now."""
 

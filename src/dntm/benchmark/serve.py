@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from dntm.web.pages import examples
+from dntm.web.app import examples
 
 WARM_UP = 5
 ALONE = 30

@@ -103,8 +103,8 @@ class Pretrain(_Timed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train(_Timed):
-    """Time training beside the naive loop over sentences and the machine's roofline."""
+class _Sampled(_Timed):
+    """Options of what is trained on sampled documents."""
 
     dataset: Path | None = None
     """The dataset folder to sample documents from; random documents where not given."""
@@ -116,22 +116,36 @@ class Train(_Timed):
     """Which documents are sampled."""
     model: ModelConfig = field(default_factory=ModelConfig)
 
-    def run(self) -> None:
-        """Print the table."""
+    def _ready(self) -> dict[str, Any]:
+        """Check the options and set the threads; what to call the measuring with."""
         if self.dataset is not None:
             _refuse_sizes(self.model)
         self._set_threads()
+        return {name: getattr(self, name) for name in ("dataset", "batch", "rounds", "seed")}
+
+    def _text(self) -> str:
+        return "random documents" if self.dataset is None else str(self.dataset)
+
+    def _keep_all(self, found: dict[str, Any]) -> None:
+        settings = {"batch": self.batch, "rounds": self.rounds, "seed": self.seed}
+        self._keep({"text": self._text()} | settings, found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train(_Sampled):
+    """Time training beside the naive loop over sentences and the machine's roofline."""
+
+    def run(self) -> None:
+        """Print the table."""
+        options = self._ready()
         from dntm.benchmark.train import benchmark_training
 
-        found = benchmark_training(
-            self.model, dataset=self.dataset, batch=self.batch, rounds=self.rounds, seed=self.seed
-        )
-        text = "random documents" if self.dataset is None else str(self.dataset)
+        found = benchmark_training(self.model, **options)
         ours, naive, ideal = (
             found.tokens_per_second, found.naive_tokens_per_second, found.ideal_tokens_per_second
         )  # fmt: skip
         short, long = found.short_seconds_per_token, found.long_seconds_per_token
-        print(f"{found.tokens:,} tokens of {text} in batches of {self.batch}")
+        print(f"{found.tokens:,} tokens of {self._text()} in batches of {self.batch}")
         _print_machine(found.threads, found.clock)
         print(f"ours             {ours:12,.0f} tokens/s")
         print(f"naive loop       {naive:12,.0f} tokens/s ({found.speedup:.2f}x)")
@@ -147,37 +161,25 @@ class Train(_Timed):
         print(f"peak memory      {found.peak_memory_gb:12,.2f} GB")
         print(f"20 sentences     {short * 1e3:12,.3f} ms/token")
         print(f"400 sentences    {long * 1e3:12,.3f} ms/token ({found.long_over_short:.2f}x)")
-        settings = {"text": text, "batch": self.batch, "rounds": self.rounds, "seed": self.seed}
-        self._keep(settings, found.as_plain())
+        self._keep_all(found.as_plain())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Peers(_Timed):
+class Peers(_Sampled):
     """Time every peer beside our models: training, scoring, parameters and memory."""
 
-    dataset: Path | None = None
-    """The dataset folder to sample documents from; random documents where not given."""
-    batch: int = 8
-    """Documents read side by side."""
     rounds: int = 2
     """How often each is timed; the best time counts."""
-    seed: int = 0
-    """Which documents are sampled."""
-    model: ModelConfig = field(default_factory=ModelConfig)
 
     def run(self) -> None:
         """Print the table."""
-        if self.dataset is not None:
-            _refuse_sizes(self.model)
-        self._set_threads()
+        options = self._ready()
         import torch
 
         from dntm.benchmark.machine import clock_name
         from dntm.benchmark.peers import benchmark_peers
 
-        found = benchmark_peers(
-            self.model, dataset=self.dataset, batch=self.batch, rounds=self.rounds, seed=self.seed
-        )
+        found = benchmark_peers(self.model, **options)
         _print_machine(torch.get_num_threads(), clock_name())
         print(f"{'':28}{'parameters':>12}{'trained/s':>12}{'scored/s':>12}{'memory GB':>12}")
         for cost in found:
@@ -185,9 +187,7 @@ class Peers(_Timed):
             memory = "" if cost.peak_memory_gb is None else f"{cost.peak_memory_gb:.2f}"
             scored = f"{cost.scored:,.0f}"
             print(f"{cost.name:28}{cost.parameters:12,}{trained:>12}{scored:>12}{memory:>12}")
-        text = "random documents" if self.dataset is None else str(self.dataset)
-        settings = {"text": text, "batch": self.batch, "rounds": self.rounds, "seed": self.seed}
-        self._keep(settings, {"peers": [asdict(cost) for cost in found]})
+        self._keep_all({"peers": [asdict(cost) for cost in found]})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +206,7 @@ class Cloze(_Timed):
         """Print the table."""
         _refuse_sizes(self.model)
         self._set_threads()
-        from dntm.benchmark.cloze import benchmark_cloze
+        from dntm.benchmark.reading import benchmark_cloze
 
         found = benchmark_cloze(self.model, self.dataset, split=self.split, seed=self.seed)
         naive = found.naive_seconds
@@ -216,7 +216,7 @@ class Cloze(_Timed):
         print(f"naive            {naive:12,.1f} s ({naive / found.seconds:.1f}x, scaled)")
         print(f"peak memory      {found.peak_memory_gb:12,.2f} GB")
         settings = {"text": str(self.dataset), "split": self.split, "seed": self.seed}
-        self._keep(settings, found.as_plain())
+        self._keep(settings, asdict(found))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,9 +235,9 @@ class Read(_Timed):
     def run(self) -> None:
         """Print words a second and memory."""
         self._set_threads()
-        from dntm.benchmark.reading import measure
+        from dntm.benchmark.reading import benchmark_reading
 
-        found = measure(self.source, self.model, self.precision)
+        found = benchmark_reading(self.source, self.model, self.precision)
         words, limit = found.words_per_second, found.output_words_per_second
         print(f"{found.words:,} words of {self.source}, {found.entities:,} entities")
         _print_machine(self.threads, "processor")
@@ -247,7 +247,7 @@ class Read(_Timed):
         )
         early, end = found.memory_early, found.memory_end
         print(f"peak memory      {early:.0f} MiB after a tenth, {end:.0f} MiB at the end")
-        self._keep({"text": str(self.source), "precision": self.precision}, found.as_plain())
+        self._keep({"text": str(self.source), "precision": self.precision}, asdict(found))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,6 @@ import itertools
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -134,7 +133,8 @@ class Build:
     def _prepare(self, target: Path) -> None:
         skipped: list[str] = []
         try:
-            with _bar() as bar:
+            # Gone before anything else is printed
+            with tqdm(desc="reading", unit=" documents", disable=None, mininterval=0.5) as bar:
                 prepare(
                     self.source,
                     target,
@@ -169,14 +169,6 @@ class Build:
         prepare_storyworld(
             target, config, vocabulary_of=self.build.vocabulary_of, overwrite=self.overwrite
         )
-
-
-@contextmanager
-def _bar() -> Iterator["tqdm[Any]"]:
-    """A progress bar on a terminal, gone before anything else is printed."""
-    bar: tqdm[Any] = tqdm(desc="reading", unit=" documents", disable=None, mininterval=0.5)
-    with bar:
-        yield bar
 
 
 def _counted(documents: Iterable[Document], bar: "tqdm[Any]") -> Iterator[Document]:

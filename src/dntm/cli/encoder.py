@@ -19,7 +19,7 @@ from dntm.files import write_text
 
 if TYPE_CHECKING:
     from dntm.corpus.vocabulary import Vocabulary
-    from dntm.evaluation.completion import Recovery, Sentence
+    from dntm.evaluation.guesses import Recovery, Sentence
 
 GAP = "[]"
 
@@ -59,12 +59,12 @@ class EvaluateEncoder(Threads):
         import torch
 
         from dntm.corpus.token_store import TokenStore
-        from dntm.evaluation.completion import Contexts, recover
+        from dntm.evaluation.guesses import Contexts, recover
         from dntm.model.checkpoint import best_of
         from dntm.model.naming import nameable
         from dntm.model.pretrained_encoder import PretrainedEncoder, log_share
         from dntm.model.sentence_completion import SentenceCompletion
-        from dntm.training.bag_of_context import fit_bag
+        from dntm.training.pretraining import fit_bag
 
         pretrained = PretrainedEncoder.load(best_of(self.run_folder))
         store = TokenStore.open(self.run_folder / "text") if self.bag or not self.text else None
@@ -127,7 +127,7 @@ class Neighbours(Threads):
             raise ValueError('no sentence given, expected one such as "the [] barked"')
         self.set_threads()
         from dntm.corpus.entities import Lexicon
-        from dntm.evaluation.completion import fitting
+        from dntm.evaluation.guesses import fitting
         from dntm.model.checkpoint import SHIPPED, best_of, is_language_model
         from dntm.model.pretrained_encoder import PretrainedEncoder
         from dntm.model.sentence_completion import SentenceCompletion

@@ -42,7 +42,8 @@ from dntm.evaluation.uncertainty import as_csv, document_rows, group_sums, sum_c
 from dntm.files import resolved, write_text
 
 if TYPE_CHECKING:
-    from dntm.model.cache import T
+    from dntm.model.cache import Cache, T
+    from dntm.model.text_model import TextModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,18 +186,22 @@ class Evaluate(Evaluating):
 
     cache: bool = False
     """Score once more with a neural cache over the document so far (Grave et al. 2017)."""
+    own_cache: bool = False
+    """Score once more with such a cache in which what followed the same word or entity counts more
+    (docs/peers.md)."""
     dynamic_evaluation: bool = False
     """Score once more with weights that follow each document (Krause et al. 2018)."""
     tune: bool = False
-    """Tune both anew, on the dev split of the dataset that the run was trained on; else that is
-    done once, and the settings stay beside the weights (cache.json, dynamic_evaluation.json)."""
+    """Tune these anew, on the dev split of the dataset that the run was trained on; else that is
+    done once, and the settings stay beside the weights (cache.json, own_cache.json,
+    dynamic_evaluation.json)."""
     by_document: Path | None = None
     """Also write each document's tokens and nats by group, a row for each run, to this CSV file."""
 
     def run(self) -> None:
         """Print the table and write the records."""
-        if not (self.cache or self.dynamic_evaluation):
-            refuse_unused(self, "tune", "without --cache or --dynamic-evaluation")
+        if not (self.cache or self.own_cache or self.dynamic_evaluation):
+            refuse_unused(self, "tune", "without --cache, --own-cache or --dynamic-evaluation")
         models, corpus = self.arguments()
         self.set_threads()
         table, ideal_row, written, sums = {}, {}, [], []
@@ -224,26 +229,35 @@ class Evaluate(Evaluating):
         self, run: Path, dataset: Dataset, documents: list[AnonymizedDocument]
     ) -> Iterator[tuple[str, Records]]:
         """What each way to score has besides the model, in a word, and its records."""
-        from dntm.model.cache import Cache
+        from dntm.model.cache import Cache, OwnCache
         from dntm.model.dynamic_evaluation import DynamicEvaluation, tune
         from dntm.model.text_model import TextModel
 
         model = scorer_of(run, dataset, self.device)
         yield "", model.records(tqdm(documents, str(run), unit=" documents"))
         if not isinstance(model, TextModel):
-            if self.cache or self.dynamic_evaluation:
+            if self.cache or self.own_cache or self.dynamic_evaluation:
                 print(f"{run} is an n-gram model: nothing to add to it", file=sys.stderr)
             return
         if self.dynamic_evaluation:
             way = "dynamic-evaluation"
             setting = self._tuned(run, dataset, DynamicEvaluation, lambda dev: tune(model, dev))
             yield way, setting.records(model, tqdm(documents, f"{run} + {way}", unit=" documents"))
+        if self.own_cache:
+            way = "own-cache"
+            model.model.cache = self._tuned_cache(run, dataset, model, OwnCache)
+            yield way, model.records(tqdm(documents, f"{run} + {way}", unit=" documents"))
         if self.cache:
-            model.model.cache = self._tuned(run, dataset, Cache, model.tune_cache)
+            model.model.cache = self._tuned_cache(run, dataset, model, Cache)
             yield "cache", model.records(tqdm(documents, f"{run} + cache", unit=" documents"))
         if self.cache and self.dynamic_evaluation:
             way = "cache-and-dynamic-evaluation"
             yield way, setting.records(model, tqdm(documents, f"{run} + {way}", unit=" documents"))
+
+    def _tuned_cache(
+        self, run: Path, dataset: Dataset, model: "TextModel", kind: "type[Cache]"
+    ) -> "Cache":
+        return self._tuned(run, dataset, kind, lambda dev: model.tune_cache(dev, kind))
 
     def _tuned(
         self,

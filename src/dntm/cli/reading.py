@@ -336,7 +336,7 @@ class Continue:
     """How many sentences to write."""
     tokens: int = 60
     """The longest a sentence may become, in words."""
-    temperature: float = 1.0
+    temperature: float = 0.7
     """Below 1 the likely becomes likelier; 0 always takes the likeliest word."""
     top_p: float = 0.9
     """Draw only from the likeliest words that together have this probability."""

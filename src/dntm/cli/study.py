@@ -24,15 +24,18 @@ from dntm.experiments.study import (
 )
 from dntm.files import claimed, remove_leftovers
 from dntm.settings import merged, read_yaml
-from dntm.study.jobs import end_with_the_study, part_command, run_jobs, share_done
 from dntm.study.plan import (
     PRETRAINING,
     agree,
+    end_with_the_study,
     ensure_dataset,
     ensure_pretraining,
+    part_command,
     pretrain_config,
     pretraining_is_due,
-    resolved,
+    resolved_config,
+    run_jobs,
+    share_done,
 )
 from dntm.study.trial import Estimates, forecast, try_models, try_pretraining
 
@@ -119,7 +122,7 @@ class Reproduce:
             "pretrained": self.pretrained or config.pretrained,
             "seeds": self.seeds or config.seeds,
         }
-        found = resolved(dataclasses.replace(config, **changes))
+        found = resolved_config(dataclasses.replace(config, **changes))
         return with_peers(found) if self.peers else found
 
     def _run_cells(self, folder: StudyFolder, config: StudyConfig, selected: list[Cell]) -> None:

@@ -139,7 +139,8 @@ def fetch(
     error) where that is a terminal, else a single line.
     """
     wanted = _checked(commit, paths)
-    target = into.absolute() / f"{commit[:12]}-{_digest(wanted)}"
+    digest = hashlib.sha256("\n".join(wanted).encode()).hexdigest()[:8]
+    target = into.absolute() / f"{commit[:12]}-{digest}"
     if _finished(target, commit):
         return target
     stream = sys.stderr if progress is None else progress
@@ -166,10 +167,6 @@ def _checked(commit: str, paths: Sequence[str]) -> list[str]:
     if not paths:
         raise ValueError("no paths to fetch: expected at least one file or folder")
     return sorted({str(PurePosixPath(path)) for path in paths})
-
-
-def _digest(paths: Sequence[str]) -> str:
-    return hashlib.sha256("\n".join(paths).encode()).hexdigest()[:8]
 
 
 def _finished(target: Path, commit: str) -> bool:

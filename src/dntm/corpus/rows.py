@@ -4,7 +4,7 @@ Entity k has row k as long as there are rows. When all are taken, a newcomer is 
 entity that was not mentioned for the longest time; one that comes back after its row was lent is
 lent one in the same way. A loan takes place where the mention stands that needs it. A newcomer
 begins with the initial memory, one that returns with what it had when it lost its row
-(`model.lending`).
+(`model.reading_state`).
 
 In a sentence with more different entities than rows those beyond are read as unknown words.
 """

@@ -13,11 +13,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+LONGEST_PROBLEM = 400
+"""Characters that are told of a problem at most."""
+
 
 class InputError(ValueError):
-    """What is wrong with an input file, and where."""
+    """What is wrong with an input file, and where; what is told of its content is cut."""
 
     def __init__(self, path: str, line: int | None, problem: str) -> None:
+        if len(problem) > LONGEST_PROBLEM:
+            half = LONGEST_PROBLEM // 2
+            problem = f"{problem[:half]} ... {problem[-half:]}"
         super().__init__(f"{path}, line {line}: {problem}" if line else f"{path}: {problem}")
 
 

@@ -77,7 +77,8 @@ def _cells(line: bytes, path: str, number: int) -> list[str]:
 
 def _numbers(cells: list[str], path: str, number: int) -> Float[np.ndarray, " dim"]:
     try:
-        values = np.array(cells, dtype=np.float32)
+        with np.errstate(over="ignore"):  # what is too large becomes infinite
+            values = np.array(cells, dtype=np.float32)
     except ValueError as error:
         raise InputError(path, number, f"{error}, expected numbers after the word") from None
     if not np.isfinite(values).all():

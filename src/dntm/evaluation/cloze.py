@@ -6,9 +6,10 @@ before the sentence, and compares the likelihoods of the sentence:
 
     MQ = |{e- in E- : p(e-) < p(e+)}| / |E-|,   E- = E without the true entity e+       Eq. 11
 
-A tie counts against the model. The paper's "multiple preceding entities followed by a cloze
-sentence" leaves out entities that the sentence itself brings in (the memory knows nothing of them
-either), and gaps with a single candidate; `same_sentence` takes the former in.
+Other mentions in the sentence stay as they are. A tie counts against the model. The paper's
+"multiple preceding entities followed by a cloze sentence" leaves out entities that the sentence
+itself brings in (the memory knows nothing of them either), and gaps with a single candidate;
+`same_sentence` takes the former in.
 
 Departure: log-likelihoods closer than TIE are ties, since rounding must not decide.
 
@@ -163,7 +164,7 @@ def _rank(text: ClozeText, scores: Filled) -> Iterator[tuple[float, ...]]:
     for gap, by_sentence, by_rest in zip(text.gaps, whole, rest, strict=False):
         true = gap.candidates.index(gap.entity)
         others, size = np.delete(by_sentence, true), len(gap.candidates)
-        rank, rest_rank = (
+        rank, rest_rank = (  # 1 and those for which p(e-) < p(e+) does not hold
             1 + int(np.count_nonzero(np.delete(values, true) > values[true] - TIE))
             for values in (by_sentence, by_rest)
         )

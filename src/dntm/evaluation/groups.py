@@ -5,7 +5,8 @@
     (3) following entities: the token right after an entity token
     (4) non-entities: tokens that are not entity tokens
 
-Beside them stands what the paper leaves out: the first mentions.
+Beside them stands what the paper leaves out: the first mentions. (3) follows those, too. <eos>
+is a token like any other; <bos> is given, not predicted.
 """
 
 from collections.abc import Mapping

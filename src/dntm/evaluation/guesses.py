@@ -1,6 +1,12 @@
-"""Guesses at what entities mean, from the words around their mentions (beyond the paper).
+"""Guesses from the words around: at the word hidden in a gap, and at what entities mean.
 
-All are means over the mentions read so far:
+Sentence completion: every word of a sentence in turn is hidden, and all words of the vocabulary are
+ranked by how well they fit the gap. A word's rank is 1 plus the number of others that fit better or
+as well; recall at k is the share of hidden words of rank at most k, and the mean reciprocal rank
+that of 1 / rank. Unknown words are no targets, since nobody could tell which one was meant, and so
+<unk> is not ranked, nor are <bos> and <eos>.
+
+What entities mean (beyond the paper) is guessed as a mean over the mentions read so far:
 
     bag of context    mean of a / (a + p(c)) x_c over the context words c, less its projection on
                       the first principal component (SIF; Arora et al. 2017)
@@ -12,8 +18,9 @@ The context of a mention are the known words of its sentence, up to ten on each 
 entities are none.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -21,10 +28,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from dntm.corpus.vocabulary import Vocabulary, entity_rows
-from dntm.evaluation.completion import Contexts
+from dntm.corpus.vocabulary import SPECIALS, Vocabulary, entity_rows
 from dntm.evaluation.passages import Passage
 
+Sentence = Int[np.ndarray, " _"]
+Contexts = Callable[[Sequence[Sentence]], Float[Tensor, "words dim"]]
+"""For sentences the context vector of every word's gap, in reading order."""
+
+SENTENCES = 64
+"""Sentences ranked at once."""
+CUTS = (1, 10, 100)
 FREQUENT = 100
 """So many of the most frequent words are neither hidden nor candidates."""
 SMOOTHING = 1e-3
@@ -33,6 +46,70 @@ WINDOW = 10
 """Context words on each side."""
 BATCH = 32
 """Passages read at once; what comes out does not depend on it."""
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """How well hidden words were recovered."""
+
+    words: int
+    recall: dict[int, float]
+    """Share of the words among the first 1, 10, 100."""
+    reciprocal_rank: float
+
+    @classmethod
+    def of(cls, ranks: Int[np.ndarray, " words"]) -> "Recovery":
+        """From the rank of each hidden word; nan where there is none."""
+        if not len(ranks):
+            return cls(0, dict.fromkeys(CUTS, float("nan")), float("nan"))
+        recall = {cut: float((ranks <= cut).mean()) for cut in CUTS}
+        return cls(len(ranks), recall, float((1 / ranks).mean()))
+
+
+@torch.no_grad()
+def recover(
+    sentences: Iterable[Sentence],
+    contexts: Contexts,
+    x: Float[Tensor, "vocabulary dim"],
+    bias: Float[Tensor, " vocabulary"],
+    answers: Bool[np.ndarray, " vocabulary"] | None = None,
+) -> Recovery:
+    """Rank all words by contexts . x + bias for every gap; with `answers` only those, for them."""
+    ranks = []
+    remaining = iter(sentences)
+    bias = bias.to(x.device, copy=True)
+    bias[: len(SPECIALS)] = -torch.inf
+    if answers is not None:
+        bias[torch.from_numpy(~answers).to(x.device)] = -torch.inf
+    while batch := list(islice(remaining, SENTENCES)):
+        words = torch.from_numpy(np.concatenate(batch)).to(x.device)
+        known = (bias.index_select(0, words) != -torch.inf).nonzero().squeeze(1)
+        scores = torch.addmm(bias, contexts(batch).index_select(0, known), x.t())
+        if not bool((scores.isfinite() | (bias == -torch.inf)).all()):
+            raise ValueError(
+                "the encoder gives no finite number for some word, so there is nothing to rank: "
+                "its training diverged"
+            )
+        ranks.append(_ranks(scores, words.index_select(0, known)))
+    return Recovery.of(np.concatenate([np.zeros(0, dtype=np.int64), *ranks]))
+
+
+def _ranks(scores: Tensor, words: Tensor) -> Int[np.ndarray, " words"]:
+    right = scores.gather(1, words.unsqueeze(1))
+    ranks: Int[np.ndarray, " words"] = (scores >= right).sum(1).cpu().numpy()
+    return ranks
+
+
+@torch.no_grad()
+def fitting(
+    context: Float[Tensor, " dim"],
+    x: Float[Tensor, "vocabulary dim"],
+    bias: Float[Tensor, " vocabulary"],
+) -> list[tuple[int, float]]:
+    """All rows with their scores, the best fit first."""
+    scores = torch.addmv(bias, x, context)
+    order = scores.argsort(descending=True)
+    return list(zip(order.tolist(), scores[order].tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from dntm.corpus.entities import CLOSED, Lexicon
 from dntm.corpus.vocabulary import UNK, entity_rows
-from dntm.evaluation.completion import CUTS
-from dntm.evaluation.guesses import BATCH, FREQUENT, MeaningModel, Way
+from dntm.evaluation.guesses import BATCH, CUTS, FREQUENT, MeaningModel, Way
 from dntm.evaluation.passages import Passage, Tokens, Trial, gap_passage, hide
 from dntm.evaluation.uncertainty import RESAMPLES
 

@@ -17,6 +17,9 @@ from typing import Literal
 
 from dntm.model.config import LETTERS, Kind, Merging, ModelConfig, Variant
 
+Way = Literal["cache", "own cache", "dynamic evaluation"]
+"""What can be added to a trained model when it is scored."""
+
 BASELINE = "A"
 """What every other model is compared with, and the last row of Table 3."""
 VARIANTS = LETTERS
@@ -60,7 +63,7 @@ class StudyModel:
     salience: bool = False
     over: str = ""
     """Not trained, but another way to score the trained model of this name."""
-    way: Literal["", "cache", "dynamic evaluation"] = ""
+    way: Way | Literal[""] = ""
     """What is added to it."""
 
     @property
@@ -109,7 +112,7 @@ def _peer(name: str, title: str, kind: Kind = "dntm", variant: Variant = "baseli
     )
 
 
-def _over(base: StudyModel, way: Literal["cache", "dynamic evaluation"]) -> StudyModel:
+def _over(base: StudyModel, way: Way) -> StudyModel:
     name = f"{base.name}-{way.replace(' ', '-')}"
     title = f"{base.title}, {way}"
     return replace(
@@ -146,6 +149,7 @@ PEERS: dict[str, StudyModel] = {
             _over(_BASES[name], "cache")
             for name in ("A", "A-salience", "D-gru-relu", "D-salience", "transformer")
         ),
+        *(_over(_BASES[name], "own cache") for name in ("A-salience", "D-gru-relu", "D-salience")),
         *(
             _over(_BASES[name], "dynamic evaluation")
             for name in ("A", "A-salience", "D-gru-relu", "D-salience")

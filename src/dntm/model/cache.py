@@ -1,7 +1,10 @@
 """The neural cache of Grave et al. (2017): what a document said in like moments, said again.
 
-    p_cache(w_{t+1}) ~ sum over i < t with w_{i+1} = w of exp(theta h_t . h_i)
+    p_cache(w_{t+1}) ~ sum over i < t with w_{i+1} = w of exp(theta h_t . h_i + kappa [w_i = w_t])
     p(w_{t+1})       = (1 - lambda) p_model(w_{t+1}) + lambda p_cache(w_{t+1})
+
+Grave et al. have kappa = 0. With kappa > 0, the *own cache*, what followed the very token just read
+counts exp(kappa) times as much: after an entity what was said of *this* entity before.
 
 Both are distributions over the rows of the vocabulary, so their mixture is one. Every predicted
 token so far takes part, <eos> too, up to the last `SIZE` of a document; each document begins with
@@ -33,9 +36,12 @@ SIZE = 10_000
 """How many tokens of a document are remembered."""
 THETAS = (0.0, *(2.0 ** (k / 2) for k in range(-10, 13)))
 """Among which `tune` looks for theta, from flat to sharp."""
+KAPPAS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
+"""The same for kappa."""
 
 
 T = TypeVar("T", bound="Tuned")
+C = TypeVar("C", bound="Cache")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +89,8 @@ class Cache(Tuned):
     """How much likelier the words of like moments are; 0: all words that were said count alike."""
     weight: float
     """lambda: the share of the cache."""
+    kappa: float = 0.0
+    """How much likelier, in nats, is what followed the very token just read."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,19 +98,31 @@ class Cache(Tuned):
             raise ValueError(f"weight is {self.weight}, expected at most 1")
 
 
-class History(NamedTuple):
-    """What one document has said: each predicted token with the h before it."""
+@dataclass(frozen=True, kw_only=True)
+class OwnCache(Cache):
+    """The cache in which each token has its own: kappa is tuned, too."""
 
-    parts: tuple[tuple[Float[Tensor, "_ hidden_dim"], Int[np.ndarray, " _"]], ...] = ()
-    """A part a window, which later histories share: h, and the token's row; -e for an entity e
-    whose row another one has."""
+    FILE = "own_cache.json"
+
+
+CACHES: dict[str, type[Cache]] = {"cache": Cache, "own cache": OwnCache}
+"""By what tables call them."""
+
+
+class History(NamedTuple):
+    """What one document has said: each predicted token with the h and the token before it."""
+
+    parts: tuple[tuple[Float[Tensor, "_ hidden_dim"], Int[np.ndarray, "2 _"]], ...] = ()
+    """A part a window, which later histories share: h, and the rows of the predicted token and of
+    the one before it; -e for an entity e whose row another one has."""
 
     def and_then(
-        self, h: Float[Tensor, "tokens hidden_dim"], rows: Int[np.ndarray, " tokens"]
+        self, h: Float[Tensor, "tokens hidden_dim"], rows: Int[np.ndarray, "2 tokens"]
     ) -> "History":
         """The history after these tokens; parts too long ago are forgotten."""
         parts = (*self.parts, (h, rows))
-        later = np.cumsum([len(rows) for _, rows in parts[::-1]])[::-1] - [len(r) for _, r in parts]
+        sizes = [len(h) for h, _ in parts]
+        later = np.cumsum(sizes[::-1])[::-1] - sizes
         return History(tuple(part for part, n in zip(parts, later, strict=True) if n < SIZE))
 
 
@@ -119,19 +139,24 @@ def remember(
         parts = history.parts
         if any(change.document == number for change in window.changes):
             *_, (_, labels) = _labels(window, number, history, own, rows)
-            ends = np.cumsum([len(said) for _, said in parts], dtype=np.int64)
-            *earlier, rows = np.split(labels, ends)
+            ends = np.cumsum([len(key) for key, _ in parts], dtype=np.int64)
+            *earlier, rows = np.split(labels, ends, axis=1)
             parts = tuple((key, said) for (key, _), said in zip(parts, earlier, strict=True))
         keys = h.detach()[torch.from_numpy(window.layout.read[own]).to(h.device)]
         found.append(History(parts).and_then(keys, rows))
     return tuple(found)
 
 
-def _said(window: Window, document: int) -> tuple[Int[np.ndarray, " own"], Int[np.ndarray, " own"]]:
-    """Positions before the tokens that a document predicts in a window, and these tokens' rows."""
+def _said(
+    window: Window, document: int
+) -> tuple[Int[np.ndarray, " own"], Int[np.ndarray, "2 own"]]:
+    """Positions before the tokens that a document predicts in a window; their rows and those of
+    the tokens at these positions.
+    """
     layout = window.layout
     inside = np.flatnonzero(layout.document[layout.sentence[layout.predicting]] == document)
-    return layout.predicting[inside], layout.targets[inside]
+    own = layout.predicting[inside]
+    return own, np.stack([layout.targets[inside], layout.tokens[layout.read[own]]])
 
 
 def _labels(
@@ -139,18 +164,20 @@ def _labels(
     document: int,
     history: History,
     own: Int[np.ndarray, " own"],
-    rows: Int[np.ndarray, " own"],
-) -> Iterator[tuple[int, Int[np.ndarray, " said"]]]:
+    rows: Int[np.ndarray, "2 own"],
+) -> Iterator[tuple[int, Int[np.ndarray, "2 said"]]]:
     """Whose is what was said: the rows from a position on, once more each time that one is lent.
 
     What the former owner said has no row from then on, what the new one said before has again.
     """
-    labels = np.concatenate([*(part for _, part in history.parts), rows])
+    labels = np.concatenate([*(part for _, part in history.parts), rows], axis=1)
     yield 0, labels
     for change in window.changes:
         if change.document == document:
             row = row_of_entity(change.row + 1)
-            past = np.arange(len(labels)) < len(labels) - len(own) + np.sum(own < change.token)
+            # Predicted tokens up to the change, and tokens up to it that were read.
+            until = [[np.sum(own < change.token)], [np.sum(own <= change.token)]]
+            past = np.arange(labels.shape[1]) < labels.shape[1] - len(own) + np.array(until)
             lost = np.where(past & (labels == row), -change.former, labels)
             labels = np.where(labels == -change.entity, row, lost)
             yield change.token, labels
@@ -175,7 +202,7 @@ class Recall(NamedTuple):
         positions: Int[np.ndarray, " positions"],
     ) -> "Recall":
         """Look up what came after moments like these; positions are rising, in reading order."""
-        found = tuple(_shares(cache.theta, window, before, h, positions))
+        found = tuple(_shares(cache, window, before, h, positions))
         said = torch.cat([shares.sum(1) > 0 for shares, _ in found])
         return cls(found, said, cache.weight)
 
@@ -207,20 +234,20 @@ class Recall(NamedTuple):
 
 
 def _shares(
-    theta: float,
+    cache: Cache,
     window: Window,
     before: Sequence[History],
     h: Float[Tensor, "places hidden_dim"],
     positions: Int[np.ndarray, " positions"],
 ) -> Iterator[tuple[Float[Tensor, "_ said"], Int[Tensor, " said"]]]:
-    """Softmax over i of theta h_t . h_i: one document after the other, cut where rows are lent."""
+    """p_cache of every token said: one document after the other, cut where rows are lent."""
     layout = window.layout
     document = layout.document[layout.sentence[positions]]
     for number in np.unique(document).tolist():
         own, rows = _said(window, number)
         at, history = positions[document == number], before[number]
         queries, said = (h[torch.from_numpy(layout.read[p]).to(h.device)] for p in (at, own))
-        logits = theta * queries @ torch.cat([*(key for key, _ in history.parts), said]).t()
+        logits = cache.theta * queries @ torch.cat([*(key for key, _ in history.parts), said]).t()
         # A token may be recalled from the moment on at which it has been read itself.
         seen = logits.shape[1] - len(own) + np.searchsorted(own + 1, at, side="right")[:, None]
         place = np.arange(logits.shape[1])
@@ -228,28 +255,42 @@ def _shares(
         found = list(_labels(window, number, history, own, rows))
         cuts = np.searchsorted(at, [start for start, _ in found[1:]])
         for (_, labels), part in zip(found, np.split(np.arange(len(at)), cuts), strict=True):
-            hidden = torch.from_numpy(out[part] | (labels < 0)).to(h.device)
+            said, read = labels
+            likely = logits[part]
+            if cache.kappa:
+                now = layout.tokens[layout.read[at[part]]]
+                likely = likely + cache.kappa * torch.from_numpy(read == now[:, None]).to(likely)
+            hidden = torch.from_numpy(out[part] | (said < 0)).to(h.device)
             # Where nothing was said no token has a share.
-            shares = logits[part].masked_fill(hidden, -torch.inf).softmax(1).nan_to_num(0.0)
-            yield shares, torch.from_numpy(labels).to(h.device)
+            shares = likely.masked_fill(hidden, -torch.inf).softmax(1).nan_to_num(0.0)
+            yield shares, torch.from_numpy(said).to(h.device)
 
 
-def tune(scores: Sequence[Float[np.ndarray, " _"]], histories: Sequence[History]) -> Cache:
+def tune(
+    scores: Sequence[Float[np.ndarray, " _"]], histories: Sequence[History], kind: type[C]
+) -> C:
     """The setting under which some documents are likeliest, from the model's log-probability of
     each of their tokens and what they have said by their ends.
 
-    Each theta has one best weight, since the likelihood is concave in it; theta rises until the
-    likelihood falls.
+    Each theta and kappa have one best weight, since the likelihood is concave in it; theta rises
+    until the likelihood falls, and so does kappa.
     """
     model = np.concatenate([found[1:] for found in scores])  # of the first token nothing is said
-    best, most = Cache(theta=0.0, weight=0.0), -np.inf
-    for theta in THETAS:
-        cached = np.concatenate([_recalled(history, theta) for history in histories])
-        weight = best_weight(model, cached)
-        likelihood = np.log((1 - weight) * np.exp(model) + weight * cached).sum()
-        if likelihood <= most:
+    best, most = kind(theta=0.0, weight=0.0), -np.inf
+    for kappa in KAPPAS if kind is OwnCache else (0.0,):
+        before, rising = most, -np.inf
+        for theta in THETAS:
+            cached = np.concatenate([_recalled(history, theta, kappa) for history in histories])
+            weight = best_weight(model, cached)
+            likelihood = np.log((1 - weight) * np.exp(model) + weight * cached).sum()
+            if likelihood <= rising:
+                break
+            rising = likelihood
+            if likelihood > most:
+                numbers = {"theta": theta, "weight": weight, "kappa": kappa}
+                best, most = kind(**{k: round(n, 4) for k, n in numbers.items()}), likelihood
+        if most == before:
             break
-        best, most = Cache(theta=round(theta, 4), weight=round(weight, 4)), likelihood
     return best
 
 
@@ -268,13 +309,15 @@ def best_weight(model: Float[np.ndarray, " tokens"], cached: Float[np.ndarray, "
     return low
 
 
-def _recalled(history: History, theta: float) -> Float[np.ndarray, " _"]:
+def _recalled(history: History, theta: float, kappa: float) -> Float[np.ndarray, " _"]:
     """p_cache of every token of a document but its first."""
     keys = torch.cat([h for h, _ in history.parts]).double()
-    rows = torch.from_numpy(np.concatenate([rows for _, rows in history.parts])).to(keys.device)
-    later = torch.ones(len(rows), len(rows), dtype=torch.bool, device=keys.device).triu()
-    shares = (theta * keys @ keys.t()).masked_fill_(later, -torch.inf)[1:].softmax(1)
+    labels = np.concatenate([rows for _, rows in history.parts], axis=1)
+    said, read = torch.from_numpy(labels).to(keys.device)
+    later = torch.ones(len(said), len(said), dtype=torch.bool, device=keys.device).triu()
+    logits = theta * keys @ keys.t() + kappa * (read == read.unsqueeze(1))
+    shares = logits.masked_fill_(later, -torch.inf)[1:].softmax(1)
     found: Float[np.ndarray, " _"] = (
-        torch.where(rows == rows[1:].unsqueeze(1), shares, 0).sum(1).cpu().numpy()
+        torch.where(said == said[1:].unsqueeze(1), shares, 0).sum(1).cpu().numpy()
     )
     return found

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from dntm.model.fast.ragged_lstm import Weights
+from dntm.model.fast.recurrence import Weights
 from dntm.model.lstm import LSTM
 
 

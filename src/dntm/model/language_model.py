@@ -99,31 +99,14 @@ class DynamicTextModel(Parameters):
         self, window: Window, state: ReadingState
     ) -> tuple[list[Float[np.ndarray, " _"]], ReadingState]:
         """Log-probabilities of each document's predicted tokens, and the state after them."""
-        scores, _, after = self.trace(window, state)
-        return scores, after
-
-    @torch.no_grad()
-    def trace(
-        self, window: Window, state: ReadingState
-    ) -> tuple[
-        list[Float[np.ndarray, " _"]],
-        Float[Tensor, "sentences entities context_dim"],
-        ReadingState,
-    ]:
-        """Like `score`, and between the two d_e of every entity before each sentence.
-
-        Sentences count through the documents; the baseline's d has no numbers.
-        """
         found = read(self, window, state)
         h, entities = predict(self, found, window.layout.predicting)
         targets = indices(window.layout.targets, h)
         scores = self.output.score(h, entities, targets)
         if cached := recall(self, found, window.layout.predicting):
             scores = cached.score(scores, targets)
-        known = found.d.index_select(0, indices(window.known.ravel(), found.d))
-        known = known.view(*window.known.shape, found.d.shape[1])
         parts = np.split(scores.cpu().numpy(), np.cumsum(window.layout.predicted)[:-1])
-        return parts, known, found.after
+        return parts, found.after
 
     @torch.no_grad()
     def log_distribution(

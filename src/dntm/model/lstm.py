@@ -19,8 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from dntm.model.fast.layout import Segment
-from dntm.model.fast.products import packed
-from dntm.model.fast.ragged_lstm import Weights
+from dntm.model.fast.recurrence import Weights, packed
 
 
 class LSTM(nn.Module):

@@ -24,7 +24,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from dntm.model.config import Merging
-from dntm.model.fast.products import Deferred
+from dntm.model.fast.recurrence import Deferred
 
 _NOTHING = -1e30
 """A log-normaliser of no context at all; finite, so that no gradient becomes NaN."""

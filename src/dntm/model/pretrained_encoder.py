@@ -2,7 +2,8 @@
 
 Both are learned together on a sentence completion task and then handed to the language model: one
 table of embeddings into its input and its output layer, the encoder as it is. The folder is a
-checkpoint of its own kind (`model_type: dntm-encoder`), with the same three files.
+checkpoint of its own kind (`model_type: dntm-encoder`), with the same three files. Embeddings may
+also begin with word vectors from elsewhere (`begin_with`), before pretraining or in its place.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from dntm.corpus.vectors import resized
+from dntm.corpus.vectors import WordVectors, resized
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows
 from dntm.files import new_folder
 from dntm.model.checkpoint import (
@@ -33,6 +34,8 @@ from dntm.settings import read_json
 NAMING = ("W_dx", "b", "naming.s")
 """What there is besides where gaps were named."""
 FORMAT_VERSION = 1
+LENGTH = 0.3
+"""Length of an input row that begins with a word vector, for each root of its width."""
 
 
 @dataclass(frozen=True)
@@ -178,3 +181,26 @@ def _set(parameter: Tensor, value: Tensor, name: str) -> None:
 def log_share(share: Float[Tensor, " vocabulary"]) -> Float[Tensor, " vocabulary"]:
     """The logarithm of shares; rows that were never drawn come after all others, but exist."""
     return (share + 1e-12).log()
+
+
+@torch.no_grad()
+def begin_with(
+    x: Float[Tensor, "rows dim"],
+    vectors: WordVectors,
+    vocabulary: Vocabulary,
+    *,
+    length: float | None = None,
+) -> None:
+    """Let the rows of words that have a vector begin with it, in this table's width.
+
+    All rows have the same length, so that cosines are kept and no word is louder than another.
+    """
+    rows, found = vectors.of(vocabulary)
+    if not len(rows):
+        raise ValueError("the word vectors have no word of the vocabulary")
+    length = length or LENGTH * x.shape[1] ** 0.5
+    x.copy_(length * nn.functional.normalize(x, dim=1))
+    begun = torch.from_numpy(resized(found, x.shape[1])).to(x)
+    x.index_copy_(
+        0, torch.from_numpy(rows).to(x.device), length * nn.functional.normalize(begun, dim=1)
+    )

@@ -100,7 +100,8 @@ class Reference:
             y = self.y(state.entities)
             for position, row in enumerate(sentence):
                 if position > 0:
-                    logits = y @ h + self.p["output.b"] + self.salience(h, mentioned)
+                    logits = y @ h + self.p["output.b"]
+                    logits = logits + self.salience(h, mentioned)  # beyond the paper, 0 by default
                     log_p.append(logits.log_softmax(0)[row])  # Eq. 1
                 h, c = self.lstm("lstm", x[position], h, c)  # Eq. 2
                 if self.is_entity(row):
@@ -118,7 +119,7 @@ class Reference:
         return bool(rows.start <= row < rows.stop)
 
     def x(self, row: int, entities: Mapping[int, Entity]) -> Tensor:
-        """Eqs. 3 and 9: the input embedding of a word or, dynamic in B and D, of an entity."""
+        """Eqs. 3 (with W_dc) and 9: the input embedding; in B and D an entity's is dynamic."""
         x = self.p["x.weight"][row]
         if self.config.dynamic_input and row in entities:
             x = self.p["x.W_dx"] @ entities[row].d + x
@@ -146,7 +147,7 @@ class Reference:
         return o.sigmoid() * c.tanh(), c
 
     def context(self, x: Sequence[Tensor], position: int) -> Tensor:
-        """Eqs. 5 and 6: d'_e of the mention at a position of a sentence with embeddings x."""
+        """Eqs. 5 to 8: d'_e of the mention at a position of a sentence with embeddings x."""
         zero = x[0].new_zeros(self.config.encoder_dim)
         h_fwd, c = zero, zero
         for x_t in x[:position]:
@@ -154,9 +155,8 @@ class Reference:
         h_bwd, c = zero, zero
         for x_t in reversed(x[position + 1 :]):
             h_bwd, c = self.lstm("encoder.backward_lstm", x_t, h_bwd, c)  # Eq. 8
-        return torch.relu(
-            self.p["encoder.W_hd"] @ torch.cat((h_fwd, h_bwd)) + self.p["encoder.b_d"]
-        )
+        W_hd, b_d = self.p["encoder.W_hd"], self.p["encoder.b_d"]
+        return torch.relu(W_hd @ torch.cat((h_fwd, h_bwd)) + b_d)  # Eq. 6
 
     def merge(self, context: Tensor, entity: Entity | None) -> Entity:
         """Eq. 4 and Section 3's merging functions: d_{e,i} of a context d'_{e,i} and d_{e,i-1}."""
@@ -204,7 +204,7 @@ class Reference:
 
 
 class SentenceLoop(nn.Module):
-    """Model D for training, a sentence of every document at a time; its encoder is frozen.
+    """Model D as a plain training loop has it, a sentence of every document at a time.
 
     The documents' i-th sentences are padded, packed and run through `nn.LSTM`; then come the full
     logits and `cross_entropy`, the bidirectional encoder, and one merge after another.

@@ -16,7 +16,7 @@ from dntm.corpus.vocabulary import Vocabulary, row_of_entity
 from dntm.evaluation.cloze import ClozeText, Filled
 from dntm.evaluation.guesses import MentionEmbeddings
 from dntm.evaluation.records import Floats, Records
-from dntm.model.cache import SIZE, Cache, History, tune
+from dntm.model.cache import SIZE, C, Cache, History, tune
 from dntm.model.checkpoint import best_of, from_pretrained
 from dntm.model.fast.entity_memory import indices
 from dntm.model.fast.filling import Blanks, fill
@@ -53,8 +53,8 @@ class TextModel:
                 )
         return loaded
 
-    def tune_cache(self, documents: Iterable[AnonymizedDocument]) -> Cache:
-        """The setting of the cache under which these documents are likeliest.
+    def tune_cache(self, documents: Iterable[AnonymizedDocument], kind: type[C]) -> C:
+        """The setting of this kind of cache under which these documents are likeliest.
 
         Those whose rows are lent, or that are longer than the cache, are left out.
         """
@@ -72,7 +72,7 @@ class TextModel:
             self.model.cache = before
         if not scores:
             raise ValueError("no document is left to tune a cache on")
-        return tune(scores, histories)
+        return tune(scores, histories, kind)
 
     def score(self, document: AnonymizedDocument) -> Floats:
         """The log-probability (nats) of every predicted token of a document, in reading order."""

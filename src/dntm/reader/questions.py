@@ -328,7 +328,7 @@ class Sampling:
     sentences: int = 3
     tokens: int = 60
     """The longest a sentence may become."""
-    temperature: float = 1.0
+    temperature: float = 0.7
     """Below 1 the likely becomes likelier; 0 always takes the likeliest."""
     top_p: float = 0.9
     seed: int = 0

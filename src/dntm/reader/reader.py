@@ -210,7 +210,7 @@ class Reader(TextScores):
         *,
         sentences: int = 3,
         tokens: int = 60,
-        temperature: float = 1.0,
+        temperature: float = 0.7,
         top_p: float = 0.9,
         seed: int = 0,
         entities: Kinds = None,

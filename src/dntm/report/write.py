@@ -38,7 +38,15 @@ from dntm.report.document import (
 )
 from dntm.report.figures import figures
 from dntm.report.results import StudyResults, documents_csv, read_results
-from dntm.report.tables import against_baseline, peers_table, table_1, table_2, table_3, table_4
+from dntm.report.tables import (
+    against_baseline,
+    against_cached,
+    peers_table,
+    table_1,
+    table_2,
+    table_3,
+    table_4,
+)
 
 _ABOUT = (
     "The experiments of Kobayashi, Okazaki and Inui (IJCNLP 2017), repeated: our numbers beside "
@@ -97,7 +105,9 @@ def content(results: StudyResults) -> Report:
         tables += (against_baseline(results),)
     sections.append(Section("perplexity", "Perplexity", tables))
     if results.peers:
-        sections.append(Section("peers", "Peers", (peers_table(results),)))
+        cached = against_cached(results)
+        found = (peers_table(results), *((cached,) if cached else ()))
+        sections.append(Section("peers", "Peers", found))
     drawn: tuple[Block, ...] = tuple(figures(results))
     none = Paragraph("No finished run of A or D-gru-relu yet, or too few tokens to draw.")
     sections.append(Section("figures", "How far the reading has come", drawn or (none,)))

@@ -18,7 +18,7 @@ from dntm.evaluation.groups import as_plain, score_groups
 from dntm.experiments.paper import MODELS
 from dntm.experiments.study import RESULTS, Cell, StudyConfig, StudyFolder
 from dntm.files import claimed, remove_leftovers
-from dntm.model.cache import Cache
+from dntm.model.cache import CACHES
 from dntm.model.checkpoint import best_of
 from dntm.model.dynamic_evaluation import DynamicEvaluation, tune
 from dntm.model.text_model import TextModel
@@ -62,8 +62,9 @@ def _score_over(base: Path, run: Path, dataset: Dataset, way: str) -> None:
     """Score a trained model in another way, tuned on the dev split."""
     model, weights = TextModel.load(base), best_of(base)
     dev, test = (list(dataset.documents(split)) for split in ("dev", "test"))
-    if way == "cache":
-        model.model.cache = Cache.ready(weights, lambda: model.tune_cache(dev))
+    if way in CACHES:
+        kind = CACHES[way]
+        model.model.cache = kind.ready(weights, lambda: model.tune_cache(dev, kind))
         records = model.records(test)
     else:
         setting = DynamicEvaluation.ready(weights, lambda: tune(model, dev))

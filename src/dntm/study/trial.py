@@ -23,8 +23,7 @@ from dntm.corpus.token_store import read_sentences
 from dntm.corpus.vocabulary import SPECIALS
 from dntm.experiments.paper import StudyModel
 from dntm.experiments.study import Cell, StudyConfig, StudyFolder
-from dntm.study.jobs import share_done
-from dntm.study.plan import pretraining_is_due
+from dntm.study.plan import pretraining_is_due, share_done
 
 TRIAL_BATCHES = 12
 TRIAL_SECONDS = 4.0

@@ -36,7 +36,6 @@ from dntm.model.text_model import TextModel
 from dntm.training.batches import epoch_batches, tokens_of_windows
 from dntm.training.config import Recipe, TrainConfig
 from dntm.training.hidden_words import HiddenDocument, Hiding, TrainingDocument, answers_of
-from dntm.training.initial import initial_model
 from dntm.training.processes import (
     CHECKPOINT_SECONDS,
     Device,
@@ -50,6 +49,7 @@ from dntm.training.state import (
     TrainingState,
     check_loss,
     ema_weights,
+    initial_model,
     set_learning_rate,
     update_ema,
 )

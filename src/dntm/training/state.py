@@ -2,20 +2,27 @@
 
 Saved and restored, it makes the run go on as if it had never stopped: weights, Adam's moments,
 the EMA of the weights, the generator of dropout, the position in the data, sums not yet reported.
+`initial_model` gives the weights that it begins with.
 """
 
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dntm.corpus.vectors import WordVectors
+from dntm.corpus.vocabulary import Vocabulary
+from dntm.model.checkpoint import best_of, from_pretrained
+from dntm.model.language_model import DynamicTextModel, parameter_count
+from dntm.model.pretrained_encoder import PretrainedEncoder, begin_with
 from dntm.settings import shown
-from dntm.training.config import Optimisation
+from dntm.training.config import Optimisation, TrainConfig
 
 Model = TypeVar("Model", bound=nn.Module)
 MOST_NATS = 700.0
@@ -221,3 +228,46 @@ def _set_weights(state: TrainingState[Model], weights: dict[str, Tensor]) -> Non
     parameters = dict(state.model.named_parameters())
     for name, value in weights.items():
         parameters[name].copy_(value)
+
+
+def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextModel:
+    """A new model, with what pretraining hands over and the weights of `start_from` it shares."""
+    generator = torch.Generator().manual_seed(config.seed)
+    try:
+        model = DynamicTextModel(config.model, generator)
+    except RuntimeError as error:
+        if "alloc" not in str(error):
+            raise
+        count = parameter_count(config.model)
+        raise ValueError(f"a model of {count:,} numbers does not fit into memory") from None
+    if config.pretrained:
+        PretrainedEncoder.load(best_of(config.pretrained)).hand_over(model, vocabulary)
+        if config.training.freeze_encoder:
+            model.freeze_encoder()
+    if config.vectors:
+        vectors = WordVectors.read(config.vectors, vocabulary)
+        begin_with(model.x.weight, vectors, vocabulary)
+        # Logits that begin small, as after pretraining; a tied table too is an output layer
+        begin_with(model.output.y.weight, vectors, vocabulary, length=1.0)
+    if config.start_from:
+        _copy(model, vocabulary, config.start_from)
+    return model
+
+
+def _copy(model: DynamicTextModel, vocabulary: Vocabulary, source: Path) -> None:
+    folder = best_of(source)
+    trained, words = from_pretrained(folder)
+    if words != vocabulary:
+        raise ValueError(f"{folder} has another vocabulary than the dataset: cannot start from it")
+    # Unlike `named_parameters` this names a tied table twice, as x and as y.
+    weights = trained.state_dict()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name not in weights:
+                continue
+            if weights[name].shape != parameter.shape:
+                raise ValueError(
+                    f"{folder}: {name} has shape {tuple(weights[name].shape)}, "
+                    f"expected {tuple(parameter.shape)}"
+                )
+            parameter.copy_(weights[name])

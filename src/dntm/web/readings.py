@@ -28,8 +28,7 @@ from dntm.web.events import (
     sentence_event,
     start_event,
 )
-from dntm.web.guard import ENDING, LEFT, Limits, Refused
-from dntm.web.requests import PredictRequest, ReadRequest
+from dntm.web.requests import ENDING, LEFT, Limits, PredictRequest, ReadRequest, Refused
 
 T = TypeVar("T")
 CANDIDATES = 8

@@ -1,4 +1,4 @@
-"""Requests: what the page asks for, checked field by field before anything is computed.
+"""Requests: what the page asks for and how much, checked before anything is computed.
 
 A body that is too large is 413, one that makes no sense 422; the message names the field. The
 model reads tokens, the page shows and edits sentences as they were written; both come from the same
@@ -17,7 +17,6 @@ from starlette.requests import ClientDisconnect, Request
 
 from dntm.corpus.text import WORD, sentences_of
 from dntm.reader.text import Kind
-from dntm.web.guard import LEFT, Limits, Refused
 
 ENTITIES: dict[str, tuple[str, tuple[Kind, ...]]] = {
     "both": ("names and unknown words", ("names", "unknown")),
@@ -32,6 +31,48 @@ MARKS = 30
 takes n * n steps, during which no other thread of Python runs."""
 _EMPTY_LINES = re.compile(r"\n\s*\n")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What is refused, with a message that says the limit."""
+
+    characters: int = 20_000
+    """Characters of a text (413)."""
+    sentences: int = 1_000
+    """Sentences of a text (422)."""
+    words: int = 500
+    """Words of a sentence (422)."""
+    seconds: float = 60.0
+    """How long one request may be worked on; then a reading ends with a message."""
+    sending: float = 10.0
+    """How long a request may take to arrive (408)."""
+    readings: int = 32
+    """Requests that are worked on at the same time (503)."""
+    threads: int = 2
+    """Worker threads that run the model."""
+    remembered: int = 1_000
+    """Sentences whose state is kept, of all texts together, so that an edit need not start from
+    the beginning; with 50 entities of 256 numbers each takes 0.1 MiB."""
+
+    @property
+    def body(self) -> int:
+        """Bytes of a request (413): room for every character escaped, and for the other fields."""
+        return 12 * self.characters + 100_000
+
+
+class Refused(Exception):  # noqa: N818  (it is an answer, not a failure)
+    """A request the server does not carry out: the status and one sentence for the reader."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+LEFT = 499, "whoever asked has left"
+"""Nobody sees this answer."""
+ENDING = 503, "the server is being stopped"
 
 
 @dataclass(frozen=True, slots=True)

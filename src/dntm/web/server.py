@@ -4,24 +4,62 @@ uvicorn answers; here is what it leaves open. A connection that says nothing, or
 ends, is dropped after a while, and one that does not read what it is sent as well: neither can keep
 others out. Where there are too many connections the one that has been idle longest makes room. When
 the server ends, so do open readings, with a message and without a traceback.
+
+The page is for the person at this machine, which `Guard` sees to. Another site that is open in the
+same browser must not reach it, neither directly (Origin, Sec-Fetch-Site) nor by a name of its own
+that resolves to this address (DNS rebinding: such a name is neither an IP address nor `localhost`,
+so Host tells).
 """
 
 import asyncio
+import ipaddress
 import socket
 import threading
 import time
 import webbrowser
+from collections.abc import Collection
 from typing import Any
 
 import h11
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
-
-from dntm.web.guard import HEADERS
 
 GRACE = 3
 """Seconds that open answers have to end when the server does."""
+_POLICY = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+)
+_FEATURES = (
+    *("accelerometer", "autoplay", "camera", "display-capture", "encrypted-media", "fullscreen"),
+    *("geolocation", "gyroscope", "magnetometer", "microphone", "midi", "payment"),
+    *("picture-in-picture", "publickey-credentials-get", "screen-wake-lock", "usb"),
+    "xr-spatial-tracking",
+)
+HEADERS = {
+    "Content-Security-Policy": "; ".join(_POLICY),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": ", ".join(f"{feature}=()" for feature in _FEATURES),
+    "X-Permitted-Cross-Domain-Policies": "none",
+    "Cache-Control": "no-store",
+}
 
 
 class Connection(H11Protocol):
@@ -115,6 +153,63 @@ class Server(uvicorn.Server):
         for connection in list(self.server_state.connections):
             assert isinstance(connection, Connection)
             connection.transport.abort()
+
+
+class Guard:
+    """Refuses foreign hosts and origins, and adds the headers to whatever is answered."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+        self._app = app
+        self._hosts = {host.lower() for host in hosts} | {"localhost"}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        problem = self._problem(Headers(scope=scope), scope["method"])
+        if problem:
+            refused = JSONResponse({"message": problem}, status_code=403)
+            await refused(scope, receive, send_with_headers)
+        else:
+            await self._app(scope, receive, send_with_headers)
+
+    def _problem(self, headers: Headers, method: str) -> str | None:
+        host = headers.get("host", "")
+        if not self._is_ours(host):
+            return f"this server does not answer to {host!r} (see dntm serve --names)"
+        origin = headers.get("origin")
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+            return f"requests from {origin!r} are refused"
+        site = headers.get("sec-fetch-site", "same-origin")
+        if method not in ("GET", "HEAD") and site not in ("same-origin", "none"):
+            return "requests from another site are refused"
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        name, bracket, rest = host.lower().partition("]")
+        name = f"{name}]" if bracket else name
+        if not bracket:
+            name, _, rest = name.partition(":")
+        else:
+            rest = rest.removeprefix(":")
+        if rest and not rest.isdecimal():
+            return False
+        return name in self._hosts or _is_address(name.removeprefix("[").removesuffix("]"))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def bind(host: str, port: int) -> socket.socket:

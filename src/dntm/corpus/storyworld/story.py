@@ -1,4 +1,8 @@
-"""Stories, drawn left to right from the grammar and read by the ideal reader.
+"""Storyworld: short stories whose distribution is known exactly.
+
+They are drawn left to right from the `grammar` (the words, the traits of an entity, and the kinds
+of phrases that show or change them) and read by the `ideal` reader (phrases as tries, exact
+inference over the hidden traits).
 
 The hidden traits are drawn forward and then forgotten: `ideal` comes from the tokens alone. The
 text depends on the seed and nothing else, in every process and on every platform.

@@ -19,8 +19,7 @@ from torch import Tensor
 from dntm.model.context_encoder import ContextEncoder
 from dntm.model.dynamic_embedding import DynamicEmbedding
 from dntm.model.fast.encoding import Rest
-from dntm.model.fast.products import Deferred
-from dntm.model.fast.ragged_lstm import State, ragged_lstm
+from dntm.model.fast.recurrence import Deferred, State, ragged_lstm
 from dntm.model.fast.window import Window
 from dntm.model.merging import MergingFunction
 

@@ -19,8 +19,8 @@ from torch import Tensor
 from dntm.corpus.vocabulary import entity_of_row, row_of_entity
 from dntm.model.fast.entity_memory import indices
 from dntm.model.fast.layout import lay_out_ragged
-from dntm.model.fast.ragged_lstm import State, ragged_lstm
 from dntm.model.fast.read import Read, entity_logits, predict
+from dntm.model.fast.recurrence import State, ragged_lstm
 from dntm.model.parameters import Parameters
 from dntm.model.salience import Mentions
 

@@ -21,8 +21,7 @@ from dntm.model.fast.entity_memory import (
     indices,
     state_table,
 )
-from dntm.model.fast.products import Deferred
-from dntm.model.fast.ragged_lstm import State, ragged_lstm
+from dntm.model.fast.recurrence import Deferred, State, ragged_lstm
 from dntm.model.fast.window import Merges, Window
 from dntm.model.parameters import Parameters
 from dntm.model.reading_state import ReadingState

@@ -1,12 +1,23 @@
-"""Ragged LSTM: one run over many short sequences of different lengths (Eqs. 7 and 8, made fast).
+"""Recurrence, made fast: an LSTM over many short sequences, and the products of narrow steps.
 
-    i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of W_ih x_t + W_hh h_{t-1} + b
-    c_t        = f * c_{t-1} + i * g,   h_t = o * tanh(c_t)
+    ragged_lstm      one run over sequences of different lengths (Eqs. 7 and 8)
+    packed(W)(y, x)  y + x W^T      W laid out once for many narrow products
+    Deferred(W)(x)   x W^T          dW = sum over uses of dy^T x, as one product at the end
 
-The sequences lie as `layout.Ragged` has them. A library's LSTM would also make gradients of
+A step of the encoder multiplies a few rows by a large matrix; a plain product spends most of its
+time on bringing that matrix into the order the processor wants. On a CPU in single precision oneDNN
+can do that once, with the operations `torch.compile` uses for frozen weights; where they are
+missing, and in every other case, the product is a plain one.
+
+Autograd would make a gradient of W's size for each use and add them up; `Deferred` collects each
+use's x and dy in a gradient buffer and multiplies once, when all uses have been through the
+backward pass.
+
+The LSTM's sequences lie as `layout.Ragged` has them. A library's LSTM would also make gradients of
 its weights where they are frozen, and spend a fixed time on each call.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +25,73 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from dntm.model.fast.products import Product
+Product = Callable[
+    [Float[Tensor, "rows outputs"], Float[Tensor, "rows inputs"]], Float[Tensor, "rows outputs"]
+]
+"""Gives y + x W^T for y and x; without gradients of its own."""
+
+
+def packed(W: Float[Tensor, "outputs inputs"]) -> Product:
+    """The product with W as it is now."""
+    weight = W.detach()
+    if not _can_pack(weight):
+        transposed = weight.t()
+        return lambda y, x: torch.addmm(y, x, transposed)
+    ahead = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous())
+    linear = torch.ops.mkldnn._linear_pointwise.binary
+    return lambda y, x: linear(x, y, ahead, None, "add")
+
+
+def _can_pack(weight: Tensor) -> bool:
+    return (
+        weight.device.type == "cpu"
+        and weight.dtype == torch.float32
+        and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+        and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    )
+
+
+class Deferred:
+    """W as it is now, for the products of one pass."""
+
+    def __init__(self, W: Float[Tensor, "outputs inputs"]) -> None:
+        self.W = W.detach()
+        self.buffer: list[tuple[Tensor, Tensor]] = []
+        # Every use depends on this empty tensor, so its gradient comes after all of theirs.
+        self.anchor: Tensor = _Gather.apply(W, self.buffer)  # type: ignore[no-untyped-call]
+
+    def __call__(self, x: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows outputs"]:
+        """The product x W^T."""
+        y: Tensor = _Use.apply(x, self.anchor, self)  # type: ignore[no-untyped-call]
+        return y
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, W: Tensor, buffer: list[tuple[Tensor, Tensor]]) -> Tensor:
+        ctx.buffer = buffer
+        return W.new_empty(0)
+
+    @staticmethod
+    def backward(ctx: Any, _: Tensor) -> tuple[Tensor, None]:
+        x, dy = (torch.cat(values) for values in zip(*ctx.buffer, strict=True))
+        ctx.buffer.clear()
+        return dy.t() @ x, None
+
+
+class _Use(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, anchor: Tensor, matrix: Deferred) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.matrix, ctx.learned = matrix, anchor.requires_grad
+        return x @ matrix.W.t()
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, None, None]:
+        if ctx.learned:
+            ctx.matrix.buffer.append((ctx.saved_tensors[0], dy))
+        return dy @ ctx.matrix.W if ctx.needs_input_grad[0] else None, None, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +121,11 @@ def ragged_lstm(
     widths: list[int],
     before: State | None = None,
 ) -> State:
-    """The h and c of every place; `before` is where the sequences start from, zero without it."""
+    """The h and c of every place; `before` is where the sequences start from, zero without it.
+
+    i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of W_ih x_t + W_hh h_{t-1} + b
+    c_t        = f * c_{t-1} + i * g,   h_t = o * tanh(c_t)
+    """
     begin = (None, None) if before is None else (before.h, before.c)
     inputs = (x, *begin, weights.W_ih, weights.W_hh, weights.b, weights, widths)
     return State(*_Loop.apply(*inputs))  # type: ignore[no-untyped-call]
