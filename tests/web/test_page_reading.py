@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from dntm.reader.meaning import how_sure
 from dntm.reader.reader import Reader
@@ -48,6 +48,22 @@ def test_a_file_is_opened_and_read(page: Page, tmp_path: Path) -> None:
 
     expect(page.locator(".sentence")).to_have_count(2)
     expect(page.locator("[data-row='1']")).to_contain_text("Then")
+
+
+def test_a_file_chosen_before_the_server_has_answered_is_read_when_it_has(
+    page: Page, tmp_path: Path
+) -> None:
+    (tmp_path / "ferry.txt").write_text("Old Marta left.", encoding="utf-8")
+    held: list[Route] = []
+    page.route("**/api/about", held.append)
+    with page.expect_request("**/api/about"):
+        page.reload(wait_until="domcontentloaded")
+
+    page.get_by_label("Open a file").set_input_files(tmp_path / "ferry.txt")
+    expect(page.get_by_role("button", name="Read")).to_be_disabled()
+    held[-1].continue_()
+
+    expect(page.locator(".sentence")).to_have_count(1)
 
 
 def test_a_file_in_another_encoding_is_refused(page: Page, tmp_path: Path) -> None:

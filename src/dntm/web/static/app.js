@@ -8,7 +8,8 @@ import { complain, current, given, goTo, isPlaying, pause, play, say, showAll, s
 import { ask } from "./stream.js";
 import { arrows, rove } from "./text.js";
 
-let about = null; // what the server says of itself
+let about = null; // what the server says of itself, once it has
+let described = null; // the promise of it
 
 const OWN = "#own"; // an address that ends so opens without an example
 
@@ -51,7 +52,6 @@ function listenToText() {
 }
 
 function listenToForm() {
-  byId("read").disabled = false; // before, the browser would send the form and lose the text
   byId("form").addEventListener("submit", (event) => {
     event.preventDefault();
     byId("try").hidden = true;
@@ -70,6 +70,12 @@ function listenToForm() {
   byId("file").addEventListener("change", async ({ target }) => {
     const [file] = target.files;
     if (!file) return;
+    try {
+      about = await described; // a file may be chosen before the server has answered
+    } catch (error) {
+      complain(error.message);
+      return;
+    }
     if (file.size > 4 * about.characters) {
       complain(`${file.name} has ${file.size.toLocaleString("en")} bytes; a text may have ${about.characters.toLocaleString("en")} characters.`);
       return;
@@ -120,12 +126,15 @@ async function start() {
     showGiven();
     return;
   }
+  described = ask("/api/about").then((answer) => answer.json());
   listenToForm();
   try {
-    about = await (await ask("/api/about")).json();
+    about = await described;
   } catch (error) {
     complain(error.message);
     return;
+  } finally {
+    byId("read").disabled = false; // before, there is nobody to read it, or no choice of what to follow
   }
   byId("model").textContent = `${about.model}; compared with ${about.static}`;
   byId("example").append(...about.examples.map(({ title }, i) => element("option", { value: i }, title)));
