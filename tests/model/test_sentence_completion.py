@@ -1,10 +1,12 @@
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
 from dntm.corpus.vocabulary import BOS, EOS
+from dntm.model.config import Merging
 from dntm.model.lstm import LSTM
-from dntm.model.sentence_completion import SentenceCompletion
+from dntm.model.sentence_completion import LENGTH, GapNaming, SentenceCompletion
 
 SENTENCES = [np.array([4, 7, 5]), np.array([6]), np.array([3, 3, 8, 9, 4]), np.array([5, 6, 7])]
 NEGATIVES = np.random.default_rng(1).integers(3, 10, (12, 2))
@@ -27,10 +29,13 @@ def read(lstm: LSTM, rows: list[int], x: Tensor) -> Tensor:
     return h
 
 
-def context(m: SentenceCompletion, sentence: list[int], gap: int) -> Tensor:
+def context(
+    m: SentenceCompletion, sentence: list[int], gap: int, x: Tensor | None = None
+) -> Tensor:
     """Eqs. 6-8 for one gap, as they stand."""
-    left = read(m.encoder.forward_lstm, [BOS, *sentence[:gap]], m.x)
-    right = read(m.encoder.backward_lstm, [EOS, *reversed(sentence[gap + 1 :])], m.x)
+    x = m.x if x is None else x
+    left = read(m.encoder.forward_lstm, [BOS, *sentence[:gap]], x)
+    right = read(m.encoder.backward_lstm, [EOS, *reversed(sentence[gap + 1 :])], x)
     return torch.relu(m.encoder.W_hd @ torch.cat((left, right)) + m.encoder.b_d)
 
 
@@ -66,6 +71,47 @@ def test_the_hidden_word_itself_is_never_read() -> None:
     gap = 3 + 1 + 2
     torch.testing.assert_close(after[gap], before[gap])
     assert not torch.allclose(after[gap + 1], before[gap + 1])
+
+
+@pytest.mark.parametrize("merging", ["attention", "gru-relu", None])
+def test_a_word_named_again_is_named_from_all_its_contexts_so_far(merging: Merging | None) -> None:
+    m = GapNaming(10, 6, 4, torch.Generator().manual_seed(3), context_dim=5, merging=merging)
+    m.double()
+    for parameter in m.parameters():
+        torch.nn.init.normal_(parameter, std=0.5, generator=torch.Generator().manual_seed(8))
+    words = np.concatenate(SENTENCES)
+    named, hidden = words != 8, np.arange(len(words)) % 4 == 1
+    candidates = np.unique(words[named])
+
+    guesses, states = [], {}
+    table, at = torch.cat((m.x, m.b.unsqueeze(0))), iter(np.where(hidden, 10, words).tolist())
+    for sentence in SENTENCES:
+        reads = [next(at) for _ in sentence]
+        for gap, word in enumerate(sentence.tolist()):
+            if word == 8:
+                continue
+            d = context(m, reads, gap, table)
+            if m.merging is not None:
+                before = states.get(word, m.merging.initial(d))
+                merger = m.merging.ready()
+                states[word] = merger.merge(merger.inputs(d[None]), before[None])[0]
+                d = states[word][:5]
+            guesses.append(m.W_dx @ d + m.b)
+    x_hat = torch.stack(guesses)
+    logits = m.naming.s * torch.cosine_similarity(x_hat[:, None], m.x[candidates][None], dim=2)
+    right = torch.from_numpy(np.searchsorted(candidates, words[named]))
+    length = x_hat.norm(dim=1).mean() / m.x.norm(dim=1).mean().detach()
+    expected = -logits.log_softmax(1).gather(1, right[:, None]).sum()
+    expected = expected + len(guesses) * LENGTH * (length - 1) ** 2
+
+    nothing = np.zeros(len(candidates))
+    found = m(SENTENCES, named, candidates, nothing, hidden)
+
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+    learned = list(m.parameters())
+    ours = torch.autograd.grad(found, learned)
+    for mine, other in zip(ours, torch.autograd.grad(expected, learned), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-7, atol=1e-9)
 
 
 def test_no_sentences_cost_nothing_but_still_have_gradients() -> None:

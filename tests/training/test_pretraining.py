@@ -17,15 +17,17 @@ import torch
 from dntm.corpus.token_store import StoreConfig, TokenStore, build_store
 from dntm.corpus.vectors import WordVectors
 from dntm.evaluation.guesses import recover
+from dntm.model.config import Merging, ModelConfig
+from dntm.model.language_model import DynamicTextModel
 from dntm.model.pretrained_encoder import PretrainedEncoder
-from dntm.model.sentence_completion import GapNaming, SentenceCompletion
+from dntm.model.sentence_completion import SentenceCompletion, lay_out_gaps
 from dntm.training import pretraining
 from dntm.training.batches import Negatives, SentenceBatches, sentence_batch
-from dntm.training.config import EncoderConfig, PretrainConfig, PretrainRecipe
+from dntm.training.config import EncoderConfig, PretrainConfig, PretrainRecipe, TrainConfig
 from dntm.training.pretraining import fit_bag, pretrain_run
 from dntm.training.processes import Interrupted
 from dntm.training.run_folder import RunFolder
-from dntm.training.state import Diverged
+from dntm.training.state import Diverged, initial_model
 
 NOUNS = {"dog": ("barked", "growled"), "cat": ("purred", "mewed"), "bee": ("hummed", "stung")}
 
@@ -230,8 +232,10 @@ def with_naming(text: Path, run: Path, vectors: Path) -> PretrainConfig:
         plain,
         vectors=vectors,
         store=replace(plain.store, lower=True, without_vector=1),
-        model=EncoderConfig(embedding_dim=12, encoder_dim=12, context_dim=16),
-        training=replace(plain.training, objective="naming", candidates=6, embedding_rate=0.1),
+        model=EncoderConfig(embedding_dim=12, encoder_dim=12, context_dim=16, merging="attention"),
+        training=replace(
+            plain.training, objective="naming", candidates=6, embedding_rate=0.1, hide=0.05
+        ),
     )
 
 
@@ -270,17 +274,44 @@ def test_guesses_are_handed_over_as_long_as_words_are(
     text: Path, tmp_path: Path, vectors: Path
 ) -> None:
     run = tmp_path / "run"
-    settings = with_naming(text, run, vectors)
-    list(pretrain_run(replace(settings, training=replace(settings.training, iterations=20))))
+    list(pretrain_run(with_naming(text, run, vectors)))
 
     pretrained = PretrainedEncoder.load(run / "best")
-    model = GapNaming(len(pretrained.x), 12, 12, context_dim=16)
-    own = {f"encoder.{name}": value for name, value in pretrained.encoder.items()}
-    model.load_state_dict(own | pretrained.naming | {"x": pretrained.x})
-    store = TokenStore.open(run / "text")
+    model = SentenceCompletion.of(pretrained)
+    layout = lay_out_gaps(TokenStore.open(run / "text").sentences(np.arange(200)))
+    d = SentenceCompletion._contexts(model, layout, *model._around(layout))
+    guesses = d @ pretrained.naming["W_dx"].T + pretrained.naming["b"]
 
-    length = model.word_length([store.sentence(n).astype("int64") for n in range(200)])
+    length = guesses.norm(dim=1).mean() / pretrained.x.norm(dim=1).mean()
     assert length == pytest.approx(1, abs=0.1)
+
+
+def test_what_was_learned_of_naming_is_where_the_language_model_begins_and_stays(
+    text: Path, tmp_path: Path, vectors: Path
+) -> None:
+    run = tmp_path / "run"
+    settings = with_naming(text, run, vectors)
+    list(pretrain_run(replace(settings, training=replace(settings.training, iterations=20))))
+    pretrained = PretrainedEncoder.load(run / "best")
+    words = replace(pretrained.vocabulary, entities=2)
+    sizes = {"embedding_dim": 12, "encoder_dim": 12, "context_dim": 16, "hidden_dim": 20}
+
+    def begun(merging: Merging) -> DynamicTextModel:
+        model = ModelConfig(
+            vocabulary=len(words), entities=2, merging=merging, naming=True, **sizes
+        )
+        return initial_model(TrainConfig(dataset=text, pretrained=run, model=model), words)
+
+    same, other = begun("attention"), begun("gru")
+
+    fixed = {name: p for name, p in same.named_parameters() if not p.requires_grad}
+    learned = {"x.W_dx": "W_dx", "merging.W": "merging.W", "merging.v": "merging.v"}
+    assert {name.split(".")[0] for name in fixed} == {"encoder", "merging", "x"}
+    assert all(fixed[name].equal(pretrained.naming[given]) for name, given in learned.items())
+    assert fixed["merging.v"].any()
+    assert all(
+        p.requires_grad == (not name.startswith("encoder")) for name, p in other.named_parameters()
+    )
 
 
 def test_naming_resumes_to_the_same_bits(text: Path, tmp_path: Path, vectors: Path) -> None:

@@ -97,12 +97,15 @@ PRETRAINING: dict[str, tuple[EncoderConfig, PretrainRecipe, StoreConfig]] = {
         StoreConfig(min_count=20, vocabulary_size=30_000),
     ),
     "naming": (
-        EncoderConfig(embedding_dim=100, encoder_dim=256, context_dim=256),
+        EncoderConfig(embedding_dim=100, encoder_dim=256, context_dim=256, merging="attention"),
         PretrainRecipe(
             objective="naming",
             learning_rate=2e-3,
             embedding_rate=0.1,
-            iterations=12_000,
+            batch=256,
+            iterations=10_000,
+            subsample=5e-4,
+            hide=0.1,
             schedule="cosine",
             warmup=0.02,
             average=0.999,

@@ -8,6 +8,7 @@ also begin with word vectors from elsewhere (`begin_with`), before pretraining o
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 import torch
 from jaxtyping import Float
@@ -27,13 +28,16 @@ from dntm.model.checkpoint import (
     load_tensors,
     write_files,
 )
+from dntm.model.config import Merging
 from dntm.model.context_encoder import ContextEncoder
 from dntm.model.language_model import DynamicTextModel
+from dntm.model.merging import merging_function
 from dntm.settings import read_json
 
 NAMING = ("W_dx", "b", "naming.s")
 """What there is besides where gaps were named."""
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""2 has the merging function."""
 LENGTH = 0.3
 """Length of an input row that begins with a word vector, for each root of its width."""
 
@@ -50,7 +54,10 @@ class PretrainedEncoder:
     share: Float[Tensor, " vocabulary"]
     """How likely each row was to be drawn as a negative sample."""
     naming: dict[str, Tensor] = field(default_factory=dict)
-    """Where gaps were named, what x_e = W_dx d' + b and s begin with: `W_dx`, `b`, `naming.s`."""
+    """Where gaps were named, what x_e = W_dx d + b and s begin with (`W_dx`, `b`, `naming.s`), and
+    the parameters of the merging function (`merging.*`)."""
+    merging: Merging | None = None
+    """The function that the contexts of a word were merged by; None where each was named alone."""
 
     @property
     def log_share(self) -> Float[Tensor, " vocabulary"]:
@@ -79,6 +86,7 @@ class PretrainedEncoder:
             "format_version": FORMAT_VERSION,
             "vocabulary": len(self.vocabulary),
             "entities": self.vocabulary.entities,
+            "merging": self.merging,
         }
         tensors = {"x": self.x, "share": self.share}
         tensors |= {f"encoder.{name}": value for name, value in self.encoder.items()} | self.naming
@@ -93,25 +101,32 @@ class PretrainedEncoder:
         try:
             settings = read_json(path)
             kind, version = settings["model_type"], settings["format_version"]
-            entities = settings["entities"]
+            entities, merging = settings["entities"], settings.get("merging")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is no pretraining checkpoint: {error}") from None
-        if (kind, version) != (ENCODER_TYPE, FORMAT_VERSION):
+        if kind != ENCODER_TYPE or version not in (1, FORMAT_VERSION):
             raise ValueError(
                 f"{path}: {kind!r:.40} of version {version!r:.40}, "
-                f"expected {ENCODER_TYPE!r} of version {FORMAT_VERSION}"
+                f"expected {ENCODER_TYPE!r} of version 1 or {FORMAT_VERSION}"
+            )
+        if merging is not None and merging not in get_args(Merging):
+            raise ValueError(
+                f"{path}: merging {merging!r:.40}, expected one of {', '.join(get_args(Merging))}"
             )
         if type(entities) is not int or entities < 0:
             raise ValueError(f"{path}: entities {entities!r:.40}, expected a number of rows")
         vocabulary = Vocabulary.load(directory / VOCABULARY, entities=entities)
         tensors = load_tensors(directory / WEIGHTS)
         check_weights(tensors, directory / WEIGHTS)
-        _check(tensors, len(vocabulary), directory / WEIGHTS)
+        _check(tensors, len(vocabulary), merging, directory / WEIGHTS)
         check_beside(directory)
         x, share = tensors.pop("x"), tensors.pop("share")
-        naming = {name: tensors.pop(name) for name in NAMING if name in tensors}
-        encoder = {n.removeprefix("encoder."): v for n, v in tensors.items()}
-        return cls(vocabulary, x, encoder, share, naming)
+        encoder = {
+            n.removeprefix("encoder."): tensors.pop(n)
+            for n in [*tensors]
+            if n.startswith("encoder.")
+        }
+        return cls(vocabulary, x, encoder, share, tensors, merging)
 
     @torch.no_grad()
     def hand_over(self, model: DynamicTextModel, vocabulary: Vocabulary) -> None:
@@ -119,7 +134,8 @@ class PretrainedEncoder:
 
         Entities, and words that pretraining had no row for, begin as <unk>; a row whose word its
         text never had is as it was drawn. Where gaps were named, x_e is W_dx d + b from the
-        beginning; output embeddings of another width begin with the same cosines.
+        beginning, with d merged as it was there where the model's function is the same; output
+        embeddings of another width begin with the same cosines.
         """
         words = [self.vocabulary.row(word) for word in vocabulary.words]
         rows = [UNK, BOS, EOS, *[UNK] * vocabulary.entities, *words]
@@ -134,6 +150,9 @@ class PretrainedEncoder:
                 _set(model.x.W_d, self.naming["W_dx"], "W_dx")
             if model.naming is not None:
                 model.naming.s.copy_(self.naming["naming.s"])
+            if model.merging is not None and self.merging == model.config.merging:
+                for name, parameter in model.merging.named_parameters():
+                    _set(parameter, self.naming[f"merging.{name}"], f"merging.{name}")
         for name, weight, table in (
             ("input", model.x.weight, x),
             ("output", model.output.y.weight, y),
@@ -153,7 +172,7 @@ class PretrainedEncoder:
         model.encoder.load_state_dict(self.encoder)
 
 
-def _check(tensors: dict[str, Tensor], rows: int, path: Path) -> None:
+def _check(tensors: dict[str, Tensor], rows: int, merging: Merging | None, path: Path) -> None:
     """ValueError where the tensors are not those of embeddings and an encoder over them."""
     x, W_hd = (tensors.get(name, torch.empty(0)) for name in ("x", "encoder.W_hd"))
     if x.dim() != 2 or W_hd.dim() != 2:
@@ -166,6 +185,9 @@ def _check(tensors: dict[str, Tensor], rows: int, path: Path) -> None:
         if tensors.keys() & set(NAMING):
             shapes = ((embedding_dim, context_dim), (embedding_dim,), ())
             expected |= {n: torch.empty(s) for n, s in zip(NAMING, shapes, strict=True)}
+        if merging is not None:
+            function = merging_function(merging, context_dim)
+            expected |= {f"merging.{name}": p.detach() for name, p in function.named_parameters()}
     check_shapes(tensors, expected, path)
 
 

@@ -11,7 +11,8 @@ x_hat . x_w + log q(w), with q the distribution of the negatives, is log p(w | g
 constant.
 
 Beyond the paper, `GapNaming` names the hidden word as hidden words are named in training, with the
-very x_e = W_dx d' + b of Eq. 9 that the language model begins with (see `dntm.model.naming`).
+very x_e = W_dx d + b of Eq. 9 that the language model begins with (see `dntm.model.naming`), and d
+merged from the contexts of the same word so far, as if the batch were one document.
 
 Departure: <unk> is hidden and drawn like any other word, of which the paper says nothing; entities
 begin as <unk>, so its row must be learned.
@@ -27,10 +28,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import BOS, EOS
+from dntm.model.config import Merging
 from dntm.model.context_encoder import ContextEncoder
 from dntm.model.fast.layout import Segment, lay_out_ragged
+from dntm.model.merging import merging_function
 from dntm.model.naming import Naming
 from dntm.model.pretrained_encoder import PretrainedEncoder
+
+LENGTH = 0.1
+"""What it costs, in nats a word, if guesses are on average twice as long as words. Cosines do not
+ask for any length, but the encoder reads x_e among words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +97,12 @@ class SentenceCompletion(nn.Module):
     @classmethod
     def of(cls, pretrained: PretrainedEncoder) -> "SentenceCompletion":
         """What pretraining has learned, ready to fill gaps."""
-        dim, double = pretrained.encoder["W_hd"].shape
-        kind = GapNaming if pretrained.naming else SentenceCompletion
-        rows, embedding_dim = pretrained.x.shape
-        model = kind(rows, embedding_dim, double // 2, context_dim=dim)
+        sizes, dim = (*pretrained.x.shape, pretrained.encoder_dim), pretrained.context_dim
+        model = (
+            GapNaming(*sizes, context_dim=dim, merging=pretrained.merging)
+            if pretrained.naming
+            else SentenceCompletion(*sizes, context_dim=dim)
+        )
         encoder = {f"encoder.{n}": v for n, v in pretrained.encoder.items()}
         model.load_state_dict({"x": pretrained.x, **encoder, **pretrained.naming})
         return model.requires_grad_(requires_grad=False)
@@ -162,7 +171,10 @@ class SentenceCompletion(nn.Module):
 
 
 class GapNaming(SentenceCompletion):
-    """Gaps named by s cos(W_dx d' + b, x_w), with the word embeddings x near where they began."""
+    """Gaps named by s cos(W_dx d + b, x_w), with the word embeddings x near where they began.
+
+    Without a merging function d is the gap's own context d'.
+    """
 
     def __init__(
         self,
@@ -172,12 +184,17 @@ class GapNaming(SentenceCompletion):
         generator: torch.Generator | None = None,
         *,
         context_dim: int | None = None,
+        merging: Merging | None = None,
     ) -> None:
         super().__init__(rows, embedding_dim, encoder_dim, generator, context_dim=context_dim)
+        self.merging = None
         self.W_dx = nn.Parameter(torch.empty(embedding_dim, context_dim or embedding_dim))
         self.b = nn.Parameter(torch.zeros(embedding_dim))
         self.naming = Naming()
         nn.init.xavier_uniform_(self.W_dx, generator=generator)
+        if merging is not None:
+            self.merging = merging_function(merging, context_dim or embedding_dim)
+            self.merging.reset_parameters(generator)
 
     def forward(  # type: ignore[override]
         self,
@@ -185,43 +202,67 @@ class GapNaming(SentenceCompletion):
         named: Bool[np.ndarray, " words"],
         candidates: Int[np.ndarray, " candidates"],
         log_included: Float[np.ndarray, " candidates"],
+        hidden: Bool[np.ndarray, " words"] | None = None,
     ) -> Float[Tensor, ""]:
         """The loss summed over the named words; zero, with gradients, without any.
 
-        Candidates rise and hold every word that is named; `log_included` as in `Naming.loss`.
+        Candidates rise and hold every word that is named; `log_included` as in `Naming.loss`. The
+        words `hidden` are read as entities that were never met, b.
         """
         if not named.any():
             return sum((p.sum() * 0 for p in self.parameters()), start=self.x.new_zeros(()))
-        layout = lay_out_gaps(sentences)
-        places = np.nonzero(named[layout.reading])[0]
-        answers = np.concatenate(sentences)[layout.reading][places]
-        at = self._indices(places)
+        words = np.concatenate(sentences)
+        # A row after the last one stands for b.
+        read = words if hidden is None else np.where(hidden, len(self.x), words)
+        layout = lay_out_gaps(np.split(read, np.cumsum([len(s) for s in sentences])[:-1]))
         h_forward, h_backward = self._read(layout, *self._around(layout))
-        x_hat = self._named(h_forward.index_select(0, at), h_backward.index_select(0, at))
-        return self.naming.loss(
+        # In reading order, so that what comes first says nothing about where it stands.
+        at, answers = self._indices(np.argsort(layout.reading)[named]), words[named]
+        d = self.encoder.contexts(h_forward.index_select(0, at), h_backward.index_select(0, at))
+        x_hat = self._name(d if self.merging is None else self._merged(d, answers))
+        length = x_hat.norm(dim=1).mean() / self.x.detach().norm(dim=1).mean()
+        return len(answers) * LENGTH * (length - 1) ** 2 + self.naming.loss(
             x_hat,
             nn.functional.embedding(self._indices(candidates), self.x),
             self._indices(np.searchsorted(candidates, answers)),
             torch.from_numpy(log_included).to(self.x.device),
         )
 
-    @torch.no_grad()
-    def word_length(self, sentences: Sequence[Int[np.ndarray, " _"]]) -> float:
-        """What x_hat is to be multiplied with to be as long as words are, on average.
-
-        Cosines do not ask for it, but a language model's encoder reads x_e among words.
-        """
-        layout = lay_out_gaps(sentences)
-        x_hat = self._named(*self._read(layout, *self._around(layout)))
-        return float(self.x.norm(dim=1).mean() / x_hat.norm(dim=1).mean())
-
     def compared(self) -> Float[Tensor, "vocabulary embedding_dim"]:
         """What `contexts` are to be multiplied with to rank words: x_w of length 1."""
         return nn.functional.normalize(self.x.detach(), dim=1)
 
-    def _named(self, h_forward: Tensor, h_backward: Tensor) -> Tensor:
-        return torch.addmm(self.b, self.encoder.contexts(h_forward, h_backward), self.W_dx.t())
+    def _name(self, d: Float[Tensor, "gaps context_dim"]) -> Float[Tensor, "gaps embedding_dim"]:
+        return torch.addmm(self.b, d, self.W_dx.t())
+
+    def _merged(
+        self, contexts: Float[Tensor, "gaps context_dim"], words: Int[np.ndarray, " gaps"]
+    ) -> Float[Tensor, "gaps context_dim"]:
+        """For each gap d after it: the contexts of its word so far, merged."""
+        assert self.merging is not None
+        order = np.argsort(words, kind="stable")
+        ordered = words[order]
+        nth = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+        merger = self.merging.ready()
+        inputs = merger.inputs(contexts)
+        # Round n merges the n-th context of every word that has so many.
+        rounds = [order[nth == n] for n in range(int(nth.max()) + 1)]
+        states = [self.merging.initial(contexts).expand(len(rounds[0]), -1)]
+        before = words[rounds[0]]
+        for gaps in rounds:
+            previous = self._indices(np.searchsorted(before, words[gaps]))
+            state = states[-1].index_select(0, previous)
+            states.append(merger.merge(inputs.index_select(0, self._indices(gaps)), state))
+            before = words[gaps]
+        back = self._indices(np.argsort(np.concatenate(rounds)))
+        return torch.cat(states[1:]).index_select(0, back)[:, : contexts.shape[1]]
+
+    def _around(self, layout: GapLayout) -> tuple[Tensor, ...]:
+        rows = self._indices(np.concatenate((layout.before, layout.after)))
+        met = (rows < len(self.x)).unsqueeze(1)
+        x = nn.functional.embedding(rows.clamp(max=len(self.x) - 1), self.x)
+        return torch.split(torch.where(met, x, self.b), len(layout.before))
 
     def _contexts(self, layout: GapLayout, before: Tensor, after: Tensor) -> Tensor:
-        x_hat = self._named(*self._read(layout, before, after))
+        x_hat = self._name(self.encoder.contexts(*self._read(layout, before, after)))
         return self.naming.s * nn.functional.normalize(x_hat, dim=1)

@@ -67,6 +67,8 @@ class NamingBatch:
     """In rising order; every word that is named is among them."""
     log_included: NDArray[np.float32]
     """The logarithm of each candidate's probability to be one; 0 for words that are named."""
+    hidden: NDArray[np.bool_]
+    """For each word, whether it is read as an entity that was never met."""
 
     @property
     def words(self) -> int:
@@ -76,15 +78,21 @@ class NamingBatch:
     @property
     def inputs(self) -> tuple[Any, ...]:
         """What `GapNaming` takes."""
-        return self.sentences, self.named, self.candidates, self.log_included
+        return self.sentences, self.named, self.candidates, self.log_included, self.hidden
 
     def share(self, rank: int, of: int) -> "NamingBatch":
         """The sentences that one of several processes reads."""
         ends = np.cumsum([len(sentence) for sentence in self.sentences])[:-1]
-        named = np.split(self.named, ends)[rank::of] if self.sentences else []
-        empty = self.named[:0]
+
+        def mine(words: NDArray[np.bool_]) -> NDArray[np.bool_]:
+            parts = np.split(words, ends)[rank::of] if self.sentences else []
+            return np.concatenate([words[:0], *parts])
+
         return replace(
-            self, sentences=self.sentences[rank::of], named=np.concatenate([empty, *named])
+            self,
+            sentences=self.sentences[rank::of],
+            named=mine(self.named),
+            hidden=mine(self.hidden),
         )
 
 
@@ -187,9 +195,14 @@ class WordsToName:
         self._until = np.cumsum(self._drawn)
 
     def batch(
-        self, sentences: list[Rows], candidates: int, random: np.random.Generator
+        self,
+        sentences: list[Rows],
+        candidates: int,
+        random: np.random.Generator,
+        *,
+        hide: float = 0.0,
     ) -> NamingBatch:
-        """Choose the words to name, and draw so many candidates beside them."""
+        """Choose the words to name and those to hide, and draw so many candidates beside them."""
         words = np.concatenate(sentences)
         named = random.random(len(words)) < self.named[words]
         drawn = np.searchsorted(self._until, random.random(candidates) * self._until[-1])
@@ -197,7 +210,9 @@ class WordsToName:
         rows = np.union1d(answers, np.minimum(drawn, len(self._drawn) - 1))
         included = -np.expm1(candidates * np.log1p(-np.minimum(self._drawn[rows], 1 - 1e-9)))
         included[np.searchsorted(rows, answers)] = 1.0
-        return NamingBatch(sentences, named, rows, np.log(included).astype(np.float32))
+        hidden = random.random(len(words)) < hide if hide else np.zeros(len(words), dtype=np.bool_)
+        log_included = np.log(included).astype(np.float32)
+        return NamingBatch(sentences, named, rows, log_included, hidden)
 
 
 def epoch_batches(documents: int, batch: int, *, seed: int, epoch: int) -> list[list[int]]:

@@ -8,7 +8,7 @@ from typing import Literal, Self
 from dntm.corpus.token_store import StoreConfig
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.files import resolved
-from dntm.model.config import LARGEST_SIZE, ModelConfig
+from dntm.model.config import LARGEST_SIZE, Merging, ModelConfig
 from dntm.settings import settle, to_yaml
 
 RUN = Path("runs/DATASET-VARIANT-SEED")
@@ -74,7 +74,8 @@ class Recipe(Optimisation):
     naming_weight: float = 0.5
     """Weight of naming hidden words in the loss, where the model has --model.naming."""
     freeze_encoder: bool = True
-    """Fix the context encoder where it comes from pretraining."""
+    """Fix the context encoder where it comes from pretraining, and where pretraining named words
+    W_dx and the merging function, too."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -146,6 +147,9 @@ class EncoderConfig:
     """Size of each of the context encoder's two LSTMs."""
     context_dim: int | None = None
     """Size of the context vectors d', where they are named; otherwise that of the embeddings."""
+    merging: Merging | None = None
+    """Where gaps are named: how the contexts of a word that a batch names several times become one
+    representation, learned for the language model; not given: each gap is named by itself."""
 
     def __post_init__(self) -> None:
         settle(self)
@@ -173,6 +177,9 @@ class PretrainRecipe(Optimisation):
     """Words drawn at random to name from, beside the hidden words themselves."""
     subsample: float = 1e-3
     """Words whose share f of the text is larger are named with probability sqrt(this / f)."""
+    hide: float = 0.0
+    """Where gaps are named: share of the words that the encoder reads as an entity it meets for the
+    first time, x_e = b, as it will read names and unknown words."""
     validations: int = 10
     """How often in all the sentences held out are scored."""
 
@@ -181,6 +188,8 @@ class PretrainRecipe(Optimisation):
         for name in ("batch", "iterations", "negatives", "candidates", "validations"):
             if (value := getattr(self, name)) < 1:
                 raise ValueError(f"{name} is {value}, expected at least 1")
+        if not 0 <= self.hide < 1:
+            raise ValueError(f"hide is {self.hide}, expected at least 0 and below 1")
         if self.subsample <= 0:
             raise ValueError(f"subsample is {self.subsample}, expected more than 0")
         if self.smoothing < 0:

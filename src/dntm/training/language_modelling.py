@@ -295,11 +295,9 @@ def _hand_in(
     """Write the best weights' perplexities on the dev and test splits, and the model's size."""
     best = TextModel.load(folder.best)
     best.model.to(next(trained.parameters()).device)
-    config = best.model.config
-    frozen = any(not parameter.requires_grad for parameter in trained.parameters())
     sizes = {
-        "total": parameter_count(config),
-        "finetuned": parameter_count(config, finetuned=frozen),
+        "total": parameter_count(best.model.config),
+        "finetuned": sum(p.numel() for p in trained.parameters() if p.requires_grad),
     }
     _write_results(folder, dataset, best, sizes, keep_records)
 

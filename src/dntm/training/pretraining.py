@@ -105,14 +105,11 @@ def _start(
 ) -> TrainingState[SentenceCompletion]:
     generator = torch.Generator().manual_seed(config.seed)
     sizes = config.model
-    named = config.training.objective == "naming"
-    kind = GapNaming if named else SentenceCompletion
-    model = kind(
-        len(store.vocabulary),
-        sizes.embedding_dim,
-        sizes.encoder_dim,
-        generator,
-        context_dim=sizes.context_dim if named else None,
+    shape = (len(store.vocabulary), sizes.embedding_dim, sizes.encoder_dim, generator)
+    model = (
+        GapNaming(*shape, context_dim=sizes.context_dim, merging=sizes.merging)
+        if config.training.objective == "naming"
+        else SentenceCompletion(*shape)
     )
     if config.vectors:
         begin_with(model.x, WordVectors.read(config.vectors, store.vocabulary), store.vocabulary)
@@ -132,13 +129,12 @@ def _hand_in(
         x = model.x.detach().clone()
         learned = dict(model.named_parameters())
         naming = {name: learned[name].detach().clone() for name in NAMING if name in learned}
-        if isinstance(model, GapNaming):
-            some = next(SentenceBatches(store, VALIDATION_SENTENCES, seed=config.seed).numbers())
-            length = model.word_length(store.sentences(some))
-            naming |= {name: length * naming[name] for name in ("W_dx", "b")}
+        merging = {n: p.detach().clone() for n, p in learned.items() if n.startswith("merging.")}
     share = Negatives.smoothed(store.counts, config.training.smoothing).share
     drawn = torch.from_numpy(share).float()
-    PretrainedEncoder(store.vocabulary, x, encoder, drawn, naming).save(folder.best)
+    PretrainedEncoder(
+        store.vocabulary, x, encoder, drawn, naming | merging, config.model.merging
+    ).save(folder.best)
     metrics = folder.metrics.read_text(encoding="utf-8").splitlines()
     folder.write_results({"settings": asdict(config.training), "validations": len(metrics)})
 
@@ -184,7 +180,8 @@ def _train(
         random = np.random.default_rng([config.seed, position.updates, recipe.negatives])
         batch: SentenceBatch | NamingBatch
         if recipe.objective == "naming":
-            batch = to_name.batch(store.sentences(next(batches)), recipe.candidates, random)
+            sentences = store.sentences(next(batches))
+            batch = to_name.batch(sentences, recipe.candidates, random, hide=recipe.hide)
         else:
             batch = sentence_batch(store, next(batches), negatives, recipe.negatives, random)
         set_learning_rate(state.optimizer, recipe, position.updates / recipe.iterations)

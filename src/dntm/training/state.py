@@ -241,9 +241,10 @@ def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextMod
         count = parameter_count(config.model)
         raise ValueError(f"a model of {count:,} numbers does not fit into memory") from None
     if config.pretrained:
-        PretrainedEncoder.load(best_of(config.pretrained)).hand_over(model, vocabulary)
+        pretrained = PretrainedEncoder.load(best_of(config.pretrained))
+        pretrained.hand_over(model, vocabulary)
         if config.training.freeze_encoder:
-            model.freeze_encoder()
+            model.freeze_encoder(named=pretrained.merging == config.model.merging)
     if config.vectors:
         vectors = WordVectors.read(config.vectors, vocabulary)
         begin_with(model.x.weight, vectors, vocabulary)
