@@ -46,6 +46,8 @@ UNUSED = [
         "--training.subsample",
         "negatives",
     ),
+    ("pretrain --text F --output-dir NEW --model.merging max", "--model.merging", "negatives"),
+    ("pretrain --text F --output-dir NEW --training.hide .1", "--training.hide", "negatives"),
     (
         "pretrain --recipe naming --text F --output-dir NEW --training.negatives 1",
         "--training.negatives",

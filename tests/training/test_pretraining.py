@@ -303,12 +303,19 @@ def test_what_was_learned_of_naming_is_where_the_language_model_begins_and_stays
         return initial_model(TrainConfig(dataset=text, pretrained=run, model=model), words)
 
     same, other = begun("attention"), begun("gru")
+    d = torch.rand(1, 16, generator=torch.Generator().manual_seed(1))
+    x_e, y_e = (e.entity(torch.tensor([3]), d) for e in (same.x, same.output.y))
 
     fixed = {name: p for name, p in same.named_parameters() if not p.requires_grad}
     learned = {"x.W_dx": "W_dx", "merging.W": "merging.W", "merging.v": "merging.v"}
     assert {name.split(".")[0] for name in fixed} == {"encoder", "merging", "x"}
     assert all(fixed[name].equal(pretrained.naming[given]) for name, given in learned.items())
     assert fixed["merging.v"].any()
+    near_x, near_y = (
+        torch.cosine_similarity(e, layer.weight)
+        for e, layer in ((x_e, same.x), (y_e, same.output.y))
+    )
+    torch.testing.assert_close(near_y, near_x)
     assert all(
         p.requires_grad == (not name.startswith("encoder")) for name, p in other.named_parameters()
     )

@@ -139,7 +139,8 @@ class Pretrain(_RunOptions, PretrainConfig):
         found = tyro.cli(cls, prog=prog, args=arguments, default=default)
         objective, other = found.training.objective, "--training.negatives"
         if objective == "negatives":
-            other = "--training.candidates --training.subsample --model.context-dim"
+            named = "--training.candidates --training.subsample --training.hide"
+            other = f"{named} --model.context-dim --model.merging"
         refuse_given(arguments, other, f"with --training.objective {objective}")
         return found
 

@@ -135,7 +135,7 @@ class PretrainedEncoder:
         Entities, and words that pretraining had no row for, begin as <unk>; a row whose word its
         text never had is as it was drawn. Where gaps were named, x_e is W_dx d + b from the
         beginning, with d merged as it was there where the model's function is the same; output
-        embeddings of another width begin with the same cosines.
+        embeddings, y_e among them, begin with the same cosines.
         """
         words = [self.vocabulary.row(word) for word in vocabulary.words]
         rows = [UNK, BOS, EOS, *[UNK] * vocabulary.entities, *words]
@@ -144,10 +144,11 @@ class PretrainedEncoder:
         if self.naming:
             x = table.clone()
             x[entity_rows(vocabulary.entities)] = self.naming["b"]
-            unit = nn.functional.normalize(table, dim=1).numpy()
-            y = torch.from_numpy(resized(unit, model.config.hidden_dim))
+            y, W_dy = self._outputs(x, model)
             if model.x.W_d is not None:
                 _set(model.x.W_d, self.naming["W_dx"], "W_dx")
+            if model.output.y.W_d is not None:
+                _set(model.output.y.W_d, W_dy, "W_dy")
             if model.naming is not None:
                 model.naming.s.copy_(self.naming["naming.s"])
             if model.merging is not None and self.merging == model.config.merging:
@@ -170,6 +171,24 @@ class PretrainedEncoder:
         if expected != found:
             raise ValueError(f"the pretrained encoder is {found}, but the model's {expected}")
         model.encoder.load_state_dict(self.encoder)
+
+    def _outputs(
+        self, x: Float[Tensor, "rows embedding_dim"], model: DynamicTextModel
+    ) -> tuple[Float[Tensor, "rows hidden_dim"], Float[Tensor, "hidden_dim context_dim"]]:
+        """The y and W_dy that have the cosines of x and W_dx; words and guesses of length 1.
+
+        Logits then begin small, and an entity is expected where the word would be that it is taken
+        for. A table that serves both layers is the input's.
+        """
+        W_dx, lengths = self.naming["W_dx"], x.norm(dim=1, keepdim=True)
+        if model.output.y.weight is model.x.weight:
+            return x, W_dx
+        y = x / lengths.clamp(min=1e-12)
+        entities = entity_rows(model.config.entities)
+        y[entities] = x[entities] / lengths.mean()
+        both = torch.cat((y, W_dx.t() / lengths.mean())).numpy()
+        wide = torch.from_numpy(resized(both, model.config.hidden_dim))
+        return wide[: len(y)], wide[len(y) :].t()
 
 
 def _check(tensors: dict[str, Tensor], rows: int, merging: Merging | None, path: Path) -> None:
