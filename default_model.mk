@@ -20,6 +20,7 @@ HELD_academic := 8
 
 .PHONY: default-model
 default-model: $(WORK)/both/all_results.json $(WORK)/baseline/all_results.json
+	$(DNTM) evaluate $(WORK)/both $(WORK)/baseline --split dev --cache --own-cache --no-records
 	$(DNTM) export $(WORK)/both --static $(WORK)/baseline --overwrite \
 		--output-dir src/dntm/pretrained --note "$$(cat docs/default_model_note.txt)"
 

@@ -3,13 +3,16 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from dntm.cli.main import main
-from dntm.model.pretrained_encoder import PretrainedEncoder
+from dntm.evaluation import guesses
+from dntm.evaluation.guesses import Recovery
+from dntm.model.pretrained_encoder import PretrainedEncoder, log_share
 from dntm.training import pretraining
 from dntm.training.batches import Negatives
 
@@ -49,6 +52,32 @@ def test_the_encoder_stands_beside_bag_and_unigram(
     assert numbers["encoder"]["words"] == numbers["unigram"]["words"] == 56
     # Seven words are known, and the special rows stand behind them all.
     assert numbers["unigram"]["recall"]["10"] == 1.0
+
+
+def test_beside_an_encoder_that_names_the_bag_is_ranked_as_it_was_fitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text.txt").write_text(TEXT)
+    run("pretrain", "--recipe", "naming", "--text", tmp_path / "text.txt", *SIZES,
+        "--output-dir", tmp_path / "run", "--model.context-dim", "8", "--store.min-count", "1",
+        "--store.without-vector", "1", "--training.iterations", "2", "--training.batch", "8",
+        "--store.held-out", "0.1")  # fmt: skip
+    ranked: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def noted(sentences: Any, contexts: Any, x: Any, bias: Any, answers: Any) -> Recovery:
+        list(sentences)
+        ranked.append((x, bias))
+        return Recovery(1, {1: 0.5, 10: 0.5, 100: 0.5}, 0.5)
+
+    monkeypatch.setattr(guesses, "recover", noted)
+    run("evaluate-encoder", tmp_path / "run")
+
+    pretrained = PretrainedEncoder.load(tmp_path / "run" / "best")
+    (by_encoder, none), (by_bag, share), _ = ranked
+    torch.testing.assert_close(by_encoder.norm(dim=1), torch.ones(len(by_encoder)))
+    assert not none.any()
+    assert by_bag.equal(pretrained.x)
+    assert share.equal(log_share(pretrained.share))
 
 
 def test_a_pretraining_goes_on_with_nothing_but_its_folder(

@@ -6,7 +6,7 @@ from torch import Tensor
 from dntm.corpus.vocabulary import BOS, EOS
 from dntm.model.config import Merging
 from dntm.model.lstm import LSTM
-from dntm.model.sentence_completion import LENGTH, GapNaming, SentenceCompletion
+from dntm.model.sentence_completion import LENGTH_COST, GapNaming, SentenceCompletion
 
 SENTENCES = [np.array([4, 7, 5]), np.array([6]), np.array([3, 3, 8, 9, 4]), np.array([5, 6, 7])]
 NEGATIVES = np.random.default_rng(1).integers(3, 10, (12, 2))
@@ -83,7 +83,8 @@ def test_a_word_named_again_is_named_from_all_its_contexts_so_far(merging: Mergi
     named, hidden = words != 8, np.arange(len(words)) % 4 == 1
     candidates = np.unique(words[named])
 
-    guesses, states = [], {}
+    guesses: list[Tensor] = []
+    states: dict[int, Tensor] = {}
     table, at = torch.cat((m.x, m.b.unsqueeze(0))), iter(np.where(hidden, 10, words).tolist())
     for sentence in SENTENCES:
         reads = [next(at) for _ in sentence]
@@ -102,7 +103,7 @@ def test_a_word_named_again_is_named_from_all_its_contexts_so_far(merging: Mergi
     right = torch.from_numpy(np.searchsorted(candidates, words[named]))
     length = x_hat.norm(dim=1).mean() / m.x.norm(dim=1).mean().detach()
     expected = -logits.log_softmax(1).gather(1, right[:, None]).sum()
-    expected = expected + len(guesses) * LENGTH * (length - 1) ** 2
+    expected = expected + len(guesses) * LENGTH_COST * (length - 1) ** 2
 
     nothing = np.zeros(len(candidates))
     found = m(SENTENCES, named, candidates, nothing, hidden)

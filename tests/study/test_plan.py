@@ -207,7 +207,7 @@ def test_every_sitting_of_a_run_is_kept_even_one_that_was_killed(tmp_path: Path)
 
 def test_a_pretraining_that_is_there_gives_the_models_its_sizes(tmp_path: Path) -> None:
     vocabulary = Vocabulary(("a", "b"), entities=2)
-    shapes = ContextEncoder(6, 5, 6).state_dict()
+    shapes = ContextEncoder(6, 5, 4).state_dict()
     encoder = {name: torch.zeros_like(value) for name, value in shapes.items()}
     given = PretrainedEncoder(vocabulary, torch.zeros(7, 6), encoder, torch.ones(7))
     given.save(tmp_path / "run" / "best")
@@ -217,6 +217,6 @@ def test_a_pretraining_that_is_there_gives_the_models_its_sizes(tmp_path: Path) 
     config = resolved_config(asked)
 
     model = config.model
-    assert (model.embedding_dim, model.hidden_dim, model.context_dim) == (6, 6, 6)
+    assert (model.embedding_dim, model.hidden_dim, model.context_dim) == (6, 6, 4)
     assert model.encoder_dim == 5
     assert train_config(folder, config, cells(config)[0]).pretrained == tmp_path / "run"

@@ -22,7 +22,7 @@ from tests.web.tiny import TEXT, save_tiny_model, served
 
 PATHS = (
     *("/", "/api/read", "/api/maps", "/api/predict", "/api/about", "/static/app.js", "/static/x"),
-    *("/static/../server.py", "/static/%2e%2e/guard.py", "/api/%00", "//", "/api/read/", "/?x=1"),
+    *("/static/../server.py", "/static/%2e%2e/app.py", "/api/%00", "//", "/api/read/", "/?x=1"),
 )
 METHODS = ("POST", "POST", "POST", "POST", "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "X")
 SLOW = 5.0

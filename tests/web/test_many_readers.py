@@ -31,7 +31,7 @@ def test_for_a_reader_who_leaves_nothing_more_is_computed(
     with served(app) as address:
         with posted(address, path, body):
             until(lambda: pausing.steps == 2)
-        time.sleep(0.3)
+        until(lambda: not app.state.server.server_state.connections)
         pausing.gate.set()
         until(lambda: app.state.readings.workers.active == 0)
         time.sleep(0.3)

@@ -1,5 +1,6 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
 
 import httpx2
 import pytest
@@ -90,10 +91,10 @@ def test_only_json_is_taken_so_that_no_form_of_another_site_can_post(client: Tes
     assert response.status_code == 415
 
 
-@pytest.mark.parametrize(
-    "name", ["..%2Fpages.py", "%2e%2e/pages.py", "..\\pages.py", "/etc/passwd"]
-)
+@pytest.mark.parametrize("name", ["..%2Fapp.py", "%2e%2e/app.py", "..\\app.py", "/etc/passwd"])
 def test_no_path_reaches_the_disk(client: TestClient, name: str) -> None:
+    assert files("dntm.web").joinpath("app.py").is_file()
+
     response = client.get(f"/static/{name}")
 
     assert response.status_code == 404

@@ -89,8 +89,10 @@ def test_an_answer_to_what_is_no_http_has_the_headers_too(reader: Reader) -> Non
         assert f"{name}: {value}".lower() in answer
 
 
-@pytest.mark.usefixtures("impatient")
-def test_clients_that_do_not_read_their_answers_lose_their_places(reader: Reader) -> None:
+def test_clients_that_do_not_read_their_answers_lose_their_places(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Connection, "patience", 3.0)  # both places are taken before one is lost
     app = create_app(reader, Limits(readings=2))
     body = json.dumps({"text": "The zorrel sat. " * 60}).encode()
     with served(app, buffer=4096) as address, ExitStack() as stack:

@@ -82,14 +82,15 @@ def save_tiny_model(folder: Path) -> Path:
 
 @contextmanager
 def served(app: Starlette, buffer: int = 0) -> Iterator[str]:
-    """The application on a free port of this machine; gives its address.
+    """The application on a free port of this machine; gives its address. `app.state.server` is
+    who serves it.
 
     With a `buffer`, so many bytes that nobody has read are kept for a client by the system.
     """
     taken: socket.socket = bind("127.0.0.1", 0)
     if buffer:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
-    server = Server(app)
+    server = app.state.server = Server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
     thread.start()
     while not server.started:

@@ -85,8 +85,8 @@ class EvaluateEncoder(Threads):
             name: recover(
                 tqdm(sentences, name, unit=" sentences"),
                 contexts,
-                model.compared(),
-                log_share(pretrained.share) if name == "unigram" else bias,
+                model.compared() if name == "encoder" else pretrained.x,
+                bias if name == "encoder" else log_share(pretrained.share),
                 nameable(pretrained.vocabulary) if pretrained.naming else None,
             )
             for name, contexts in ways.items()

@@ -315,7 +315,9 @@ def _recalled(history: History, theta: float, kappa: float) -> Float[np.ndarray,
     labels = np.concatenate([rows for _, rows in history.parts], axis=1)
     said, read = torch.from_numpy(labels).to(keys.device)
     later = torch.ones(len(said), len(said), dtype=torch.bool, device=keys.device).triu()
-    logits = theta * keys @ keys.t() + kappa * (read == read.unsqueeze(1))
+    logits = theta * keys @ keys.t()
+    if kappa:
+        logits.add_(read == read.unsqueeze(1), alpha=kappa)
     shares = logits.masked_fill_(later, -torch.inf)[1:].softmax(1)
     found: Float[np.ndarray, " _"] = (
         torch.where(said == said[1:].unsqueeze(1), shares, 0).sum(1).cpu().numpy()

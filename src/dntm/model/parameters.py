@@ -75,15 +75,15 @@ class Parameters(nn.Module):
         past = None if self.transformer is None else ((),) * documents
         return ReadingState(zeros, zeros, memory, mentions, (), history, past, current)
 
-    def freeze_encoder(self, *, named: bool = False) -> None:
+    def freeze_encoder(self, *, merging: bool = False) -> None:
         """Fix the pretrained encoder, as the paper does; gradients still pass through it.
 
-        Where it was pretrained to name words, W_dx and the merging function are fixed, too: what
-        makes x_e look like a word is no longer changed by what makes the next word likely.
+        With `merging`, that function and W_dx are fixed, too: what makes x_e look like a word is
+        then not changed by what makes the next word likely.
         """
         if self.encoder is not None:
             self.encoder.requires_grad_(requires_grad=False)
-        if named and self.merging is not None:
+        if merging and self.merging is not None:
             self.merging.requires_grad_(requires_grad=False)
-        if named and self.x.W_d is not None:
-            self.x.W_d.requires_grad_(requires_grad=False)
+        if merging and self.x.W_d is not None:
+            self.x.W_d.requires_grad = False

@@ -201,7 +201,7 @@ def _check(tensors: dict[str, Tensor], rows: int, merging: Merging | None, path:
         encoder = ContextEncoder(embedding_dim, double // 2, context_dim)
         expected = {f"encoder.{name}": p.detach() for name, p in encoder.named_parameters()}
         expected |= {"x": torch.empty(rows, embedding_dim), "share": torch.empty(rows)}
-        if tensors.keys() & set(NAMING):
+        if merging is not None or tensors.keys() & set(NAMING):
             shapes = ((embedding_dim, context_dim), (embedding_dim,), ())
             expected |= {n: torch.empty(s) for n, s in zip(NAMING, shapes, strict=True)}
         if merging is not None:

@@ -35,7 +35,7 @@ from dntm.model.merging import merging_function
 from dntm.model.naming import Naming
 from dntm.model.pretrained_encoder import PretrainedEncoder
 
-LENGTH = 0.1
+LENGTH_COST = 0.1
 """What it costs, in nats a word, if guesses are on average twice as long as words. Cosines do not
 ask for any length, but the encoder reads x_e among words."""
 
@@ -220,13 +220,14 @@ class GapNaming(SentenceCompletion):
         at, answers = self._indices(np.argsort(layout.reading)[named]), words[named]
         d = self.encoder.contexts(h_forward.index_select(0, at), h_backward.index_select(0, at))
         x_hat = self._name(d if self.merging is None else self._merged(d, answers))
-        length = x_hat.norm(dim=1).mean() / self.x.detach().norm(dim=1).mean()
-        return len(answers) * LENGTH * (length - 1) ** 2 + self.naming.loss(
+        length: Tensor = x_hat.norm(dim=1).mean() / self.x.detach().norm(dim=1).mean()
+        nats = self.naming.loss(
             x_hat,
             nn.functional.embedding(self._indices(candidates), self.x),
             self._indices(np.searchsorted(candidates, answers)),
             torch.from_numpy(log_included).to(self.x.device),
         )
+        return nats + len(answers) * LENGTH_COST * (length - 1).square()
 
     def compared(self) -> Float[Tensor, "vocabulary embedding_dim"]:
         """What `contexts` are to be multiplied with to rank words: x_w of length 1."""

@@ -165,7 +165,7 @@ def _fitting(model: ModelConfig, pretrained: Path) -> ModelConfig:
         embedding_dim=given.embedding_dim,
         hidden_dim=given.embedding_dim,
         encoder_dim=given.encoder_dim,
-        context_dim=given.embedding_dim,
+        context_dim=given.context_dim,
     )
 
 

@@ -72,7 +72,7 @@ class NamingBatch:
 
     @property
     def words(self) -> int:
-        """Hidden words of the batch."""
+        """Named words of the batch."""
         return int(self.named.sum())
 
     @property

@@ -74,8 +74,8 @@ class Recipe(Optimisation):
     naming_weight: float = 0.5
     """Weight of naming hidden words in the loss, where the model has --model.naming."""
     freeze_encoder: bool = True
-    """Fix the context encoder where it comes from pretraining, and where pretraining named words
-    W_dx and the merging function, too."""
+    """Fix the context encoder where it comes from pretraining; where the model merges contexts as
+    pretraining learned to, W_dx and the merging function, too."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -163,7 +163,7 @@ class PretrainRecipe(Optimisation):
     """The settings of pretraining; the defaults are the paper's."""
 
     objective: Literal["negatives", "naming"] = "negatives"
-    """Tell each hidden word from a few others (the paper), or name it: the cosines of W_dx d' with
+    """Tell each hidden word from a few others (the paper), or name it: the cosines of W_dx d with
     the embeddings of many words, as hidden words are named in training."""
     batch: int = 128
     """Sentences of an update."""
@@ -219,6 +219,18 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         settle(self)
+        named = {
+            "model.merging": self.model.merging,
+            "model.context_dim": self.model.context_dim,
+            "training.hide": self.training.hide or None,
+        }
+        given = [(name, value) for name, value in named.items() if value is not None]
+        if given and self.training.objective != "naming":
+            name, value = given[0]
+            raise ValueError(
+                f"{name} is {value}, which has no effect with training.objective "
+                f"{self.training.objective}: expected naming"
+            )
 
     def to_yaml(self) -> str:
         """All settings, resolved."""

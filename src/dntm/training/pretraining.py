@@ -172,18 +172,12 @@ def _train(
     recipe, position = config.training, state.position
     step = group.share_gradients(state.model)
     batches = SentenceBatches(store, recipe.batch, seed=config.seed).numbers(position.updates)
-    negatives = Negatives.smoothed(store.counts, recipe.smoothing)
-    to_name = WordsToName(store.counts, nameable(store.vocabulary), recipe.subsample)
+    batch_of = _batches(recipe, store)
     due = {-(-recipe.iterations * (i + 1) // recipe.validations) for i in range(recipe.validations)}
     saved = time.monotonic()
     while position.updates < recipe.iterations:
         random = np.random.default_rng([config.seed, position.updates, recipe.negatives])
-        batch: SentenceBatch | NamingBatch
-        if recipe.objective == "naming":
-            sentences = store.sentences(next(batches))
-            batch = to_name.batch(sentences, recipe.candidates, random, hide=recipe.hide)
-        else:
-            batch = sentence_batch(store, next(batches), negatives, recipe.negatives, random)
+        batch = batch_of(next(batches), random)
         set_learning_rate(state.optimizer, recipe, position.updates / recipe.iterations)
         loss = pretrain_batch(state, batch, recipe, step, group)
         total, stops = group.totals([loss, len(stopped)])
@@ -192,7 +186,7 @@ def _train(
         yield PretrainProgress(iteration=position.updates, words=batch.words, loss=total)
         found = None
         if position.updates in due and group.is_first:
-            found = _validate(state, run.folder, store, negatives)
+            found = _validate(state, run.folder, store, recipe)
         if found:
             yield PretrainProgress(iteration=position.updates, validation=found)
         if group.is_first and (stops or time.monotonic() - saved > CHECKPOINT_SECONDS):
@@ -202,6 +196,21 @@ def _train(
             raise Interrupted
     if group.is_first:
         run.folder.save(state)
+
+
+def _batches(
+    recipe: PretrainRecipe, store: TokenStore
+) -> Callable[[Int[np.ndarray, " sentences"], np.random.Generator], SentenceBatch | NamingBatch]:
+    """What makes batches of sentences, as the objective asks for them."""
+    if recipe.objective == "naming":
+        to_name = WordsToName(store.counts, nameable(store.vocabulary), recipe.subsample)
+        return lambda numbers, random: to_name.batch(
+            store.sentences(numbers), recipe.candidates, random, hide=recipe.hide
+        )
+    negatives = Negatives.smoothed(store.counts, recipe.smoothing)
+    return lambda numbers, random: sentence_batch(
+        store, numbers, negatives, recipe.negatives, random
+    )
 
 
 def pretrain_batch(
@@ -228,12 +237,13 @@ def _validate(
     state: TrainingState[SentenceCompletion],
     folder: RunFolder,
     store: TokenStore,
-    negatives: Negatives,
+    recipe: PretrainRecipe,
 ) -> dict[str, Any] | None:
     """Score sentences held out, and note it; None where no word is held out."""
     position = state.position
     position.validations += 1
-    bias = log_share(torch.from_numpy(negatives.share)).float()
+    share = Negatives.smoothed(store.counts, recipe.smoothing).share
+    bias = log_share(torch.from_numpy(share)).float()
     sentences = store.sample_held_out(VALIDATION_SENTENCES)
     answers = None
     if isinstance(state.model, GapNaming):
@@ -246,7 +256,7 @@ def _validate(
         {
             "validation": position.validations,
             "updates": position.updates,
-            "loss": position.nats / position.tokens,
+            "loss": position.nats / position.tokens if position.tokens else None,
             "held_out": found,
         }
     )

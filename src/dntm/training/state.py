@@ -244,7 +244,7 @@ def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextMod
         pretrained = PretrainedEncoder.load(best_of(config.pretrained))
         pretrained.hand_over(model, vocabulary)
         if config.training.freeze_encoder:
-            model.freeze_encoder(named=pretrained.merging == config.model.merging)
+            model.freeze_encoder(merging=pretrained.merging == config.model.merging)
     if config.vectors:
         vectors = WordVectors.read(config.vectors, vocabulary)
         begin_with(model.x.weight, vectors, vocabulary)

@@ -71,13 +71,13 @@ function listenToForm() {
     const [file] = target.files;
     if (!file) return;
     try {
-      about = await described; // a file may be chosen before the server has answered
+      const { characters } = await described; // a file may be chosen before the server has answered
+      if (file.size > 4 * characters) {
+        complain(`${file.name} has ${file.size.toLocaleString("en")} bytes; a text may have ${characters.toLocaleString("en")} characters.`);
+        return;
+      }
     } catch (error) {
       complain(error.message);
-      return;
-    }
-    if (file.size > 4 * about.characters) {
-      complain(`${file.name} has ${file.size.toLocaleString("en")} bytes; a text may have ${about.characters.toLocaleString("en")} characters.`);
       return;
     }
     try {
@@ -133,9 +133,8 @@ async function start() {
   } catch (error) {
     complain(error.message);
     return;
-  } finally {
-    byId("read").disabled = false; // before, there is nobody to read it, or no choice of what to follow
   }
+  byId("read").disabled = false; // before, there is no choice of what to follow
   byId("model").textContent = `${about.model}; compared with ${about.static}`;
   byId("example").append(...about.examples.map(({ title }, i) => element("option", { value: i }, title)));
   byId("entities").append(...about.entities.map(({ value, title }) => element("option", { value }, title)));
