@@ -327,6 +327,25 @@ def test_what_was_learned_of_naming_is_where_the_language_model_begins_and_stays
     )
 
 
+def test_a_pretraining_begins_where_another_ended(
+    text: Path, tmp_path: Path, vectors: Path
+) -> None:
+    first = with_naming(text, tmp_path / "first", vectors)
+    list(pretrain_run(first))
+    again = replace(first, output_dir=tmp_path / "again", start_from=tmp_path / "first")
+    still = replace(first.training, iterations=1, learning_rate=1e-9, average=0.0)
+
+    list(pretrain_run(replace(again, training=still)))
+
+    before, after = (PretrainedEncoder.load(tmp_path / n / "best") for n in ("first", "again"))
+    torch.testing.assert_close(after.x, before.x)
+    torch.testing.assert_close(after.naming, before.naming)
+    torch.testing.assert_close(after.encoder, before.encoder)
+    with pytest.raises(ValueError, match=r"another objective or size: .* differs"):
+        list(pretrain_run(replace(config(text, tmp_path / "plain"), start_from=tmp_path / "first",
+                                  store=again.store)))  # fmt: skip
+
+
 def test_what_only_naming_uses_is_an_error_without_it(text: Path, tmp_path: Path) -> None:
     plain = config(text, tmp_path / "run")
 

@@ -206,6 +206,8 @@ class PretrainConfig:
     """The run folder to make."""
     vectors: Path | None = None
     """Word vectors to begin with, in the text format of GloVe and word2vec, gzip or not."""
+    start_from: Path | None = None
+    """A pretraining run on the same words whose weights to begin with."""
     dataset: Path | None = None
     """A dataset whose words all get a row, so that a language model on it finds each of them."""
     seed: int = 1

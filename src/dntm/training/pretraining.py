@@ -28,6 +28,7 @@ from dntm.corpus.source import files_below
 from dntm.corpus.token_store import TokenStore, build_store
 from dntm.corpus.vectors import WordVectors
 from dntm.evaluation.guesses import recover
+from dntm.model.checkpoint import best_of
 from dntm.model.naming import nameable
 from dntm.model.pretrained_encoder import NAMING, PretrainedEncoder, begin_with, log_share
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
@@ -111,9 +112,25 @@ def _start(
         if config.training.objective == "naming"
         else SentenceCompletion(*shape)
     )
-    if config.vectors:
+    if config.start_from:
+        _copy(model, store, config.start_from)
+    elif config.vectors:
         begin_with(model.x, WordVectors.read(config.vectors, store.vocabulary), store.vocabulary)
     return TrainingState.start(model.to(group.device), config.training, config.seed)
+
+
+def _copy(model: SentenceCompletion, store: TokenStore, source: Path) -> None:
+    """Begin with the weights of another pretraining."""
+    given = PretrainedEncoder.load(best_of(source))
+    if given.vocabulary.words != store.vocabulary.words:
+        raise ValueError(f"{source} has other words than the text: cannot start from it")
+    weights = SentenceCompletion.of(given).state_dict()
+    found = {name: value.shape for name, value in weights.items()}
+    expected = {name: value.shape for name, value in model.state_dict().items()}
+    if found != expected:
+        odd = sorted(set(found.items()) ^ set(expected.items()))[0][0]
+        raise ValueError(f"{source} has another objective or size: {odd} differs")
+    model.load_state_dict(weights)
 
 
 def _hand_in(
