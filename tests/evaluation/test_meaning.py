@@ -1,6 +1,7 @@
 """The measure of meaning against plain loops, and on models whose answers are known."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.vocabulary import Vocabulary
+from dntm.evaluation import meaning
 from dntm.evaluation.guesses import ContextWords, Gaps, context_vectors, fit
 from dntm.evaluation.meaning import (
     Trials,
@@ -321,6 +323,7 @@ def test_a_model_that_says_dog_has_rank_1_where_a_dog_was_hidden() -> None:
     assert "8" not in found.ranks["x"]
     # Four mentions of the dog, five of the cat: three and four from the second on.
     assert found.ranks["x"]["2+"].recall[1] == pytest.approx(3 / 7)
+    assert found.ranks["x"]["2+ of 1-1000"] == found.ranks["x"]["2+"]
     frequent = found.ranks["most frequent"]["2+"]
     assert frequent.reciprocal_rank == pytest.approx((3 / (dog + 1) + 4 / (cat + 1)) / 7)
 
@@ -348,6 +351,39 @@ def test_ranks_after_each_mention_are_those_of_the_embeddings_after_it() -> None
         assert summary.median_rank == np.median(ranks[count])
     later = [rank for count, of_count in ranks.items() if count > 1 for rank in of_count]
     assert found.ranks["x"]["2+"].reciprocal_rank == pytest.approx(np.mean(1 / np.array(later)))
+
+
+def test_frequent_words_are_told_apart_from_rarer_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = random_model()
+    candidates, hidden = candidate_words(model, 10)
+    part = [sentence[1:-1] for sentence in TEXT]
+    passages = hide_words([part] * 40, hidden, per_part=3, entities=4, seed=0)
+    rows = sorted({row for passage in passages for row in passage.asked.values()})
+    among = np.searchsorted(candidates, rows)
+    monkeypatch.setattr(meaning, "BANDS", (0, int(among[1])))
+
+    found = hidden_words(model, passages, candidates, {}).ranks["x"]
+
+    first, second = [summary for name, summary in found.items() if " of " in name]
+    only = [p for p in passages if rows[0] in p.asked.values()]
+    asked = sum(
+        count > 1
+        for p in only
+        for (_, _, entity), count in zip(p.mentions(), counted(p), strict=True)
+        if p.asked[entity] == rows[0]
+    )
+    assert first.cases == asked
+    assert first.cases + second.cases == found["2+"].cases
+
+
+def counted(passage: Passage) -> list[int]:
+    """How often each mention's entity has been mentioned, this time included."""
+    seen: Counter[int] = Counter()
+    numbers = []
+    for _, _, entity in passage.mentions():
+        seen[entity] += 1
+        numbers.append(seen[entity])
+    return numbers
 
 
 def test_numbers_that_are_none_are_an_error() -> None:

@@ -210,9 +210,11 @@ def _print_hidden(found: "HiddenWords") -> None:
     )
     groups = dict.fromkeys(name for by_count in found.ranks.values() for name in by_count)
     for name in groups:
+        count, _, frequency = name.partition(" of ")
         after = {"1": "after 1 mention", "2+": "from the second mention on"}
+        told = after.get(count, f"after {count} mentions")
         _print_ranks(
-            after.get(name, f"after {name} mentions"),
+            f"{told}, words {frequency}" if frequency else told,
             {way: by_count[name] for way, by_count in found.ranks.items()},
         )
 
@@ -228,11 +230,11 @@ def _print_definitions(found: "Definitions") -> None:
 def _print_ranks(title: str, ranks: "Mapping[str, RankSummary]") -> None:
     cases = next(iter(ranks.values())).cases
     head = f"{title} ({cases:,})"
-    print(f"{head:<40}{'recall at 1':>12}{'at 10':>8}{'at 100':>8}{'MRR':>8}{'median rank':>13}")
+    print(f"{head:<50}{'recall at 1':>12}{'at 10':>8}{'at 100':>8}{'MRR':>8}{'median rank':>13}")
     for way, s in ranks.items():
         shares = "".join(f"{v:>{w}.3f}" for v, w in zip(s.recall.values(), (12, 8, 8), strict=True))
         print(
-            f"  {TITLES.get(way, way):<38}{shares}{s.reciprocal_rank:>8.3f}{s.median_rank:>13,.0f}"
+            f"  {TITLES.get(way, way):<48}{shares}{s.reciprocal_rank:>8.3f}{s.median_rank:>13,.0f}"
         )
 
 

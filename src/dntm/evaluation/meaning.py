@@ -11,6 +11,7 @@ frequent words.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -25,6 +26,8 @@ from dntm.evaluation.uncertainty import RESAMPLES
 
 MENTIONS = (1, 2, 4, 8)
 """After how many mentions ranks are told."""
+BANDS = (0, 1000, 3000)
+"""Words are told apart by how many candidates are more frequent: below these, or as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,9 @@ class HiddenWords:
     mentions: int
     candidates: int
     ranks: dict[str, dict[str, RankSummary]]
-    """By way, then by the number of mentions read: 1, 2, 4, 8 (exactly), 2+ (from the second on);
-    where there are such cases."""
+    """By way, then by the number of mentions read: 1, 2, 4, 8 (exactly), 2+ (from the second on),
+    and the last once more by how frequent the word is among the candidates, the most frequent being
+    the first: 2+ of 1-1000, 2+ of 1001-3000, 2+ of 3001-10000; where there are such cases."""
 
 
 def candidate_words(
@@ -104,13 +108,17 @@ def hidden_words(
     if not passages:
         raise ValueError("no word of the texts can be hidden: expected known words that come again")
     ranker = _Ranker(model, candidates, ways)
-    counts, ranks = [], []
+    counts, ranks, hidden = [], [], []
     for batch in _batches(progress(passages)):
         counts += [count for passage in batch for count in _counts(passage)]
         answers = [p.asked[entity] for p in batch for _, _, entity in p.mentions()]
         ranks.append(ranker.ranks(batch, np.array(answers), slice(None)))
-    count = np.array(counts)
+        hidden += answers
+    count, place = np.array(counts), np.searchsorted(candidates, hidden)
     groups = {str(n): count == n for n in MENTIONS} | {"2+": count >= 2}
+    for low, high in pairwise((*BANDS, max(len(candidates), BANDS[-1]))):
+        band = (place >= low) & (place < high)
+        groups[f"2+ of {low + 1}-{high}"] = (count >= 2) & band
     all_ranks = {way: np.concatenate([found[way] for found in ranks]) for way in ranks[0]}
     return HiddenWords(
         parts=len(passages),
