@@ -65,11 +65,11 @@ $(WORK)/parts/craft: $(WORK)/encoder/all_results.json
 	$(BUILD) $(DATA)/craft/train.jsonl.gz --limit 20 --output-dir $@
 
 $(WORK)/parts/wikinews: $(WORK)/encoder/all_results.json
-	$(BUILD) $(WORK)/text/wikinews.train.txt --documents blank-line --limit 3500 \
+	$(BUILD) $(WORK)/text/wikinews.train.txt --documents blank-line --limit 3000 \
 		--fractions .98 .01 .01 --output-dir $@
 
 $(WORK)/parts/novels: $(WORK)/encoder/all_results.json
-	$(BUILD) $(WORK)/text/novels.train.txt --documents blank-line --limit 11 \
+	$(BUILD) $(WORK)/text/novels.train.txt --documents blank-line --limit 10 \
 		--fractions .8 .1 .1 --output-dir $@
 
 $(WORK)/dataset: | $(PARTS:%=$(WORK)/parts/%)
@@ -81,5 +81,5 @@ $(WORK)/baseline/all_results.json: VARIANT = --model.variant baseline --model.no
 
 $(WORK)/%/all_results.json: $(WORK)/encoder/all_results.json | $(WORK)/dataset
 	$(DNTM) train --recipe naming --seed 1 --dataset $(WORK)/dataset --pretrained $(WORK)/encoder \
-		--training.validations 2 --output-dir $(@D) $(VARIANT) \
+		--output-dir $(@D) $(VARIANT) \
 		$$(test ! -e $(@D)/config.yaml || echo --resume)
