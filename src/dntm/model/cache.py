@@ -272,25 +272,32 @@ def tune(
     """The setting under which some documents are likeliest, from the model's log-probability of
     each of their tokens and what they have said by their ends.
 
-    Each theta and kappa have one best weight, since the likelihood is concave in it; theta rises
-    until the likelihood falls, and so does kappa.
+    Each theta and kappa have one best weight, since the likelihood is concave in it; kappa rises
+    until the likelihood falls, and for each kappa theta moves from where it was best before as long
+    as the likelihood rises.
     """
     model = np.concatenate([found[1:] for found in scores])  # of the first token nothing is said
-    best, most = kind(theta=0.0, weight=0.0), -np.inf
+
+    def tried(number: int, kappa: float) -> tuple[float, C]:
+        theta = THETAS[number]
+        cached = np.concatenate([_recalled(history, theta, kappa) for history in histories])
+        weight = best_weight(model, cached)
+        likelihood = np.log((1 - weight) * np.exp(model) + weight * cached).sum()
+        numbers = {"theta": theta, "weight": weight, "kappa": kappa}
+        return float(likelihood), kind(**{name: round(n, 4) for name, n in numbers.items()})
+
+    number, (most, best) = 0, tried(0, 0.0)
     for kappa in KAPPAS if kind is OwnCache else (0.0,):
-        before, rising = most, -np.inf
-        for theta in THETAS:
-            cached = np.concatenate([_recalled(history, theta, kappa) for history in histories])
-            weight = best_weight(model, cached)
-            likelihood = np.log((1 - weight) * np.exp(model) + weight * cached).sum()
-            if likelihood <= rising:
-                break
-            rising = likelihood
-            if likelihood > most:
-                numbers = {"theta": theta, "weight": weight, "kappa": kappa}
-                best, most = kind(**{k: round(n, 4) for k, n in numbers.items()}), likelihood
-        if most == before:
+        here, setting = (most, best) if kappa == 0 else tried(number, kappa)
+        for step in (1, -1):
+            while 0 <= number + step < len(THETAS):
+                there, other = tried(number + step, kappa)
+                if there <= here:
+                    break
+                here, setting, number = there, other, number + step
+        if kappa and here <= most:
             break
+        most, best = here, setting
     return best
 
 
