@@ -55,7 +55,11 @@ def test_a_file_chosen_before_the_server_has_answered_is_read_when_it_has(
 ) -> None:
     (tmp_path / "ferry.txt").write_text("Old Marta left.", encoding="utf-8")
     held: list[Route] = []
-    page.route("**/api/about", held.append)
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/api/about", hold)
     with page.expect_request("**/api/about"):
         page.reload(wait_until="domcontentloaded")
 
