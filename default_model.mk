@@ -10,6 +10,7 @@ DATA  ?= data
 WORK  := runs/default-model
 TEXTS := wikinews novels academic
 PARTS := ontogum litbank craft wikinews novels
+LAST  := ontogum litbank craft wikinews-last novels-last
 DNTM  := $(BIN)/dntm
 BUILD  = $(DNTM) data build --max-sentences 28 --vocabulary-of $(WORK)/encoder --lower-case
 
@@ -19,9 +20,9 @@ HELD_novels   := 2
 HELD_academic := 8
 
 .PHONY: default-model
-default-model: $(WORK)/both/all_results.json $(WORK)/baseline/all_results.json
-	$(DNTM) evaluate $(WORK)/both $(WORK)/baseline --split dev --cache --own-cache --no-records
-	$(DNTM) export $(WORK)/both --static $(WORK)/baseline --overwrite \
+default-model: $(WORK)/both-last/all_results.json $(WORK)/baseline-last/all_results.json
+	$(DNTM) evaluate $(WORK)/both-last $(WORK)/baseline-last --split dev --cache --own-cache --no-records
+	$(DNTM) export $(WORK)/both-last --static $(WORK)/baseline-last --overwrite \
 		--output-dir src/dntm/pretrained --note "$$(cat docs/default_model_note.txt)"
 
 .PHONY: default-readings
@@ -40,18 +41,10 @@ $(WORK)/text/%.train.txt: $(DATA)/text/%.txt.gz
 	zcat $< | awk -v held=$(HELD_$*) -v name=$(@D)/$* 'BEGIN { RS = ""; ORS = "\n\n" } { text[NR] = $$0 } \
 		END { for (i = 1; i <= NR; i++) print text[i] > (name (i > NR - held ? ".held.txt" : ".train.txt")) }'
 
-# Two processes: each merges the contexts of its own half of a batch
-PRETRAIN = OMP_NUM_THREADS=1 $(BIN)/torchrun --nproc-per-node 2 -m dntm pretrain --recipe naming \
-	--text $(TEXTS:%=$(WORK)/text/%.train.txt) --vectors $(DATA)/vectors/glove-6b-100d.txt.gz \
-	--output-dir $(@D) $$(test ! -e $(@D)/config.yaml || echo --resume)
-
-$(WORK)/encoder-first/all_results.json: $(TEXTS:%=$(WORK)/text/%.train.txt) | install
-	$(PRETRAIN)
-
-# An unknown word is a rare one: at the end frequent words are named less often
-$(WORK)/encoder/all_results.json: $(WORK)/encoder-first/all_results.json
-	$(PRETRAIN) --start-from $(WORK)/encoder-first --training.subsample 2e-5 \
-		--training.iterations 2500 --training.learning-rate 1e-3
+$(WORK)/encoder/all_results.json: $(TEXTS:%=$(WORK)/text/%.train.txt) | install
+	$(DNTM) pretrain --recipe naming --text $^ --output-dir $(WORK)/encoder \
+		--vectors $(DATA)/vectors/glove-6b-100d.txt.gz --training.iterations 12000 \
+		$$(test ! -e $(WORK)/encoder/config.yaml || echo --resume)
 
 # The genres of OntoGUM that are left out may not be used commercially
 $(WORK)/parts/ontogum: $(WORK)/encoder/all_results.json
@@ -65,21 +58,38 @@ $(WORK)/parts/craft: $(WORK)/encoder/all_results.json
 	$(BUILD) $(DATA)/craft/train.jsonl.gz --limit 20 --output-dir $@
 
 $(WORK)/parts/wikinews: $(WORK)/encoder/all_results.json
-	$(BUILD) $(WORK)/text/wikinews.train.txt --documents blank-line --limit 3000 \
+	$(BUILD) $(WORK)/text/wikinews.train.txt --documents blank-line --limit 4000 \
 		--fractions .98 .01 .01 --output-dir $@
 
 $(WORK)/parts/novels: $(WORK)/encoder/all_results.json
-	$(BUILD) $(WORK)/text/novels.train.txt --documents blank-line --limit 10 \
+	$(BUILD) $(WORK)/text/novels.train.txt --documents blank-line --limit 12 \
+		--fractions .9 .05 .05 --output-dir $@
+
+$(WORK)/parts/wikinews-last: $(WORK)/encoder/all_results.json
+	$(BUILD) $(WORK)/text/wikinews.train.txt --documents blank-line --limit 1500 \
+		--fractions .98 .01 .01 --output-dir $@
+
+$(WORK)/parts/novels-last: $(WORK)/encoder/all_results.json
+	$(BUILD) $(WORK)/text/novels.train.txt --documents blank-line --limit 5 \
 		--fractions .8 .1 .1 --output-dir $@
 
 $(WORK)/dataset: | $(PARTS:%=$(WORK)/parts/%)
 	$(DNTM) data join $(PARTS:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
 
-# What pretraining has learned to name by stays as it is
+$(WORK)/dataset-last: | $(LAST:%=$(WORK)/parts/%)
+	$(DNTM) data join $(LAST:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
+
+# The encoder stays as pretraining left it; in a last epoch naming counts most
+TRAIN = $(DNTM) train --recipe naming --seed 1 --output-dir $(@D) $(VARIANT) \
+	$$(test ! -e $(@D)/config.yaml || echo --resume)
+
 $(WORK)/both/all_results.json: VARIANT = --model.variant both
-$(WORK)/baseline/all_results.json: VARIANT = --model.variant baseline --model.no-naming
+$(WORK)/both-last/all_results.json: VARIANT = --model.variant both --training.naming-weight 8
+$(WORK)/baseline%: VARIANT = --model.variant baseline --model.no-naming
+
+$(WORK)/%-last/all_results.json: $(WORK)/%/all_results.json | $(WORK)/dataset-last
+	$(TRAIN) --dataset $(WORK)/dataset-last --pretrained $(WORK)/encoder --start-from $(WORK)/$* \
+		--training.epochs 1 --training.learning-rate 5e-4
 
 $(WORK)/%/all_results.json: $(WORK)/encoder/all_results.json | $(WORK)/dataset
-	$(DNTM) train --recipe naming --seed 1 --dataset $(WORK)/dataset --pretrained $(WORK)/encoder \
-		--output-dir $(@D) $(VARIANT) \
-		$$(test ! -e $(@D)/config.yaml || echo --resume)
+	$(TRAIN) --dataset $(WORK)/dataset --pretrained $(WORK)/encoder --training.validations 2

@@ -416,6 +416,7 @@ def test_two_processes_learn_to_name(text: Path, tmp_path: Path, vectors: Path) 
         *("--recipe", "naming", "--store.without-vector", "1", "--store.min-count", "1"),
         *("--model.embedding-dim", "12", "--model.encoder-dim", "12", "--model.context-dim", "8"),
         *("--training.candidates", "5", "--training.subsample", "1", "--training.batch", "15"),
+        *("--model.merging", "attention", "--training.hide", ".1"),
         *("--training.iterations", "60", "--training.learning-rate", ".02"),
         processes=2,
     )
