@@ -331,6 +331,7 @@ def test_a_pretraining_begins_where_another_ended(
     text: Path, tmp_path: Path, vectors: Path
 ) -> None:
     first = with_naming(text, tmp_path / "first", vectors)
+    first = replace(first, training=replace(first.training, iterations=10))
     list(pretrain_run(first))
     again = replace(first, output_dir=tmp_path / "again", start_from=tmp_path / "first")
     still = replace(first.training, iterations=1, learning_rate=1e-9, average=0.0)
@@ -417,7 +418,8 @@ def test_two_processes_learn_to_name(text: Path, tmp_path: Path, vectors: Path) 
         *("--model.embedding-dim", "12", "--model.encoder-dim", "12", "--model.context-dim", "8"),
         *("--training.candidates", "5", "--training.subsample", "1", "--training.batch", "15"),
         *("--model.merging", "attention", "--training.hide", ".1"),
-        *("--training.iterations", "60", "--training.learning-rate", ".02"),
+        *("--training.iterations", "30", "--training.learning-rate", ".02"),
+        *("--training.validations", "2"),
         processes=2,
     )
 
