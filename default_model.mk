@@ -11,6 +11,8 @@ WORK  := runs/default-model
 TEXTS := wikinews novels academic
 PARTS := ontogum litbank craft wikinews novels
 LAST  := ontogum litbank craft wikinews-last novels-last
+SECOND := ontogum litbank craft wikinews-second novels-second
+MODELS := both baseline
 DNTM  := $(BIN)/dntm
 BUILD  = $(DNTM) data build --max-sentences 28 --vocabulary-of $(WORK)/encoder --lower-case
 
@@ -18,11 +20,14 @@ BUILD  = $(DNTM) data build --max-sentences 28 --vocabulary-of $(WORK)/encoder -
 HELD_wikinews := 150
 HELD_novels   := 2
 HELD_academic := 8
+# The second round reads as many documents as the first, and others
+READ_wikinews := 4000
+READ_novels   := 12
 
 .PHONY: default-model
-default-model: $(WORK)/both-last/all_results.json $(WORK)/baseline-last/all_results.json
-	$(DNTM) evaluate $(WORK)/both-last $(WORK)/baseline-last --split dev --cache --own-cache --no-records
-	$(DNTM) export $(WORK)/both-last --static $(WORK)/baseline-last --overwrite \
+default-model: $(WORK)/both-second/all_results.json $(WORK)/baseline-second/all_results.json
+	$(DNTM) evaluate $(WORK)/both-second $(WORK)/baseline-second --split dev --cache --own-cache --no-records
+	$(DNTM) export $(WORK)/both-second --static $(WORK)/baseline-second --overwrite \
 		--output-dir src/dntm/pretrained --note "$$(cat docs/default_model_note.txt)"
 
 .PHONY: default-readings
@@ -31,9 +36,9 @@ default-readings: | install
 		$(DNTM) read $$text --output docs/results/readings/$$(basename $$text) || exit 1; done
 
 .PHONY: default-meaning
-default-meaning: $(TEXTS:%=$(WORK)/text/%.train.txt) $(WORK)/encoder/all_results.json | install
+default-meaning: $(TEXTS:%=$(WORK)/text/%.train.txt) $(WORK)/encoder-second/all_results.json | install
 	$(DNTM) evaluate-meaning default --text $(TEXTS:%=$(WORK)/text/%.held.txt) \
-		--fit $(TEXTS:%=$(WORK)/text/%.train.txt) --encoder $(WORK)/encoder \
+		--fit $(TEXTS:%=$(WORK)/text/%.train.txt) --encoder $(WORK)/encoder-second \
 		--json docs/results/meaning.json
 
 $(WORK)/text/%.train.txt: $(DATA)/text/%.txt.gz
@@ -41,10 +46,19 @@ $(WORK)/text/%.train.txt: $(DATA)/text/%.txt.gz
 	zcat $< | awk -v held=$(HELD_$*) -v name=$(@D)/$* 'BEGIN { RS = ""; ORS = "\n\n" } { text[NR] = $$0 } \
 		END { for (i = 1; i <= NR; i++) print text[i] > (name (i > NR - held ? ".held.txt" : ".train.txt")) }'
 
+$(WORK)/text/%.second.txt: $(WORK)/text/%.train.txt
+	awk 'BEGIN { RS = ""; ORS = "\n\n" } NR > $(READ_$*) && NR <= 2 * $(READ_$*)' $< > $@
+
+PRETRAIN = $(DNTM) pretrain --recipe naming --text $(TEXTS:%=$(WORK)/text/%.train.txt) --output-dir $(@D) \
+	--vectors $(DATA)/vectors/glove-6b-100d.txt.gz $$(test ! -e $(@D)/config.yaml || echo --resume)
+
 $(WORK)/encoder/all_results.json: $(TEXTS:%=$(WORK)/text/%.train.txt) | install
-	$(DNTM) pretrain --recipe naming --text $^ --output-dir $(WORK)/encoder \
-		--vectors $(DATA)/vectors/glove-6b-100d.txt.gz --training.iterations 12000 \
-		$$(test ! -e $(WORK)/encoder/config.yaml || echo --resume)
+	$(PRETRAIN) --training.iterations 12000
+
+# The encoder learns on for the model that reads with it: rarer words, and sentences with entities
+$(WORK)/encoder-second/all_results.json: $(WORK)/both-last/all_results.json
+	$(PRETRAIN) --start-from $(WORK)/both-last --training.iterations 10000 --training.learning-rate 1.5e-3 \
+		--training.subsample 3e-5 --training.hide .1
 
 # The genres of OntoGUM that are left out may not be used commercially
 $(WORK)/parts/ontogum: $(WORK)/encoder/all_results.json
@@ -58,11 +72,11 @@ $(WORK)/parts/craft: $(WORK)/encoder/all_results.json
 	$(BUILD) $(DATA)/craft/train.jsonl.gz --limit 20 --output-dir $@
 
 $(WORK)/parts/wikinews: $(WORK)/encoder/all_results.json
-	$(BUILD) $(WORK)/text/wikinews.train.txt --documents blank-line --limit 4000 \
+	$(BUILD) $(WORK)/text/wikinews.train.txt --documents blank-line --limit $(READ_wikinews) \
 		--fractions .98 .01 .01 --output-dir $@
 
 $(WORK)/parts/novels: $(WORK)/encoder/all_results.json
-	$(BUILD) $(WORK)/text/novels.train.txt --documents blank-line --limit 12 \
+	$(BUILD) $(WORK)/text/novels.train.txt --documents blank-line --limit $(READ_novels) \
 		--fractions .9 .05 .05 --output-dir $@
 
 $(WORK)/parts/wikinews-last: $(WORK)/encoder/all_results.json
@@ -73,23 +87,43 @@ $(WORK)/parts/novels-last: $(WORK)/encoder/all_results.json
 	$(BUILD) $(WORK)/text/novels.train.txt --documents blank-line --limit 5 \
 		--fractions .8 .1 .1 --output-dir $@
 
+$(WORK)/parts/wikinews-second: $(WORK)/text/wikinews.second.txt $(WORK)/encoder/all_results.json
+	$(BUILD) $< --documents blank-line --fractions .98 .01 .01 --output-dir $@
+
+$(WORK)/parts/novels-second: $(WORK)/text/novels.second.txt $(WORK)/encoder/all_results.json
+	$(BUILD) $< --documents blank-line --fractions .9 .05 .05 --output-dir $@
+
 $(WORK)/dataset: | $(PARTS:%=$(WORK)/parts/%)
 	$(DNTM) data join $(PARTS:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
 
 $(WORK)/dataset-last: | $(LAST:%=$(WORK)/parts/%)
 	$(DNTM) data join $(LAST:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
 
-# The encoder stays as pretraining left it; in a last epoch naming counts most
+$(WORK)/dataset-second: | $(SECOND:%=$(WORK)/parts/%)
+	$(DNTM) data join $(SECOND:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
+
+# The encoder stays as pretraining left it. Two epochs, a last one in which naming counts most, and the
+# second round with the encoder that has learned on
 TRAIN = $(DNTM) train --recipe naming --seed 1 --output-dir $(@D) $(VARIANT) \
 	$$(test ! -e $(@D)/config.yaml || echo --resume)
 
 $(WORK)/both/all_results.json: VARIANT = --model.variant both
-$(WORK)/both-last/all_results.json: VARIANT = --model.variant both --training.naming-weight 8
+$(WORK)/both-last/all_results.json $(WORK)/both-second/all_results.json: \
+	VARIANT = --model.variant both --training.naming-weight 8
 $(WORK)/baseline%: VARIANT = --model.variant baseline --model.no-naming
 
+$(MODELS:%=$(WORK)/%/all_results.json): $(WORK)/encoder/all_results.json | $(WORK)/dataset
+	$(TRAIN) --dataset $(WORK)/dataset --pretrained $(WORK)/encoder --training.validations 2
+
+$(MODELS:%=$(WORK)/%-last/all_results.json): \
 $(WORK)/%-last/all_results.json: $(WORK)/%/all_results.json | $(WORK)/dataset-last
 	$(TRAIN) --dataset $(WORK)/dataset-last --pretrained $(WORK)/encoder --start-from $(WORK)/$* \
 		--training.epochs 1 --training.learning-rate 5e-4
 
-$(WORK)/%/all_results.json: $(WORK)/encoder/all_results.json | $(WORK)/dataset
-	$(TRAIN) --dataset $(WORK)/dataset --pretrained $(WORK)/encoder --training.validations 2
+$(WORK)/both-second/all_results.json: ENCODER = --pretrained $(WORK)/encoder-second
+$(WORK)/both-second/all_results.json: $(WORK)/encoder-second/all_results.json
+
+$(MODELS:%=$(WORK)/%-second/all_results.json): \
+$(WORK)/%-second/all_results.json: $(WORK)/%-last/all_results.json | $(WORK)/dataset-second
+	$(TRAIN) --dataset $(WORK)/dataset-second --start-from $(WORK)/$*-last --training.epochs 1 \
+		--training.learning-rate 1e-3 $(ENCODER)

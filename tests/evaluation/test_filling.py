@@ -57,7 +57,8 @@ def fillings(text: ClozeText) -> Iterator[tuple[Gap, list[Token]]]:
 @pytest.mark.parametrize("salience", [False, True])
 @pytest.mark.parametrize(("variant", "merging"), EVERY)
 def test_likelihoods_are_the_oracles(variant: Variant, merging: Merging, salience: bool) -> None:
-    model = build(variant, merging, tied=variant == "input", salience=salience)
+    tied = variant == "input"
+    model = build(variant, merging, tied=tied, salience=salience, newcomer=salience)
     oracle = oracle_of(model)
 
     filled = list(TextModel(model, VOCABULARY).fill_all(TEXTS))

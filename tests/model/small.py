@@ -19,6 +19,7 @@ def build(
     *,
     tied: bool = False,
     salience: bool = False,
+    newcomer: bool = False,
     naming: bool = False,
     dropouts: Mapping[str, Any] | None = None,
 ) -> DynamicTextModel:
@@ -30,6 +31,7 @@ def build(
         merging=merging,
         tied=tied,
         salience=salience,
+        newcomer=newcomer,
         naming=naming,
         embedding_dim=5,
         hidden_dim=5 if tied else 4,

@@ -64,7 +64,7 @@ def oracle_log_p(oracle: Reference, size: int) -> list[list[Tensor]]:
 def test_log_probabilities_are_the_oracles(
     variant: Variant, merging: Merging, tied: bool, salience: bool
 ) -> None:
-    model = build(variant, merging, tied=tied, salience=salience)
+    model = build(variant, merging, tied=tied, salience=salience, newcomer=salience)
     expected = oracle_log_p(oracle_of(model), size=3)
 
     state = model.initial_state(len(DOCUMENTS))
@@ -89,7 +89,7 @@ def backward(value: Tensor) -> None:
 def test_gradients_of_all_parameters_are_the_oracles(
     variant: Variant, merging: Merging, tied: bool, size: int, salience: bool
 ) -> None:
-    model = build(variant, merging, tied=tied, salience=salience)
+    model = build(variant, merging, tied=tied, salience=salience, newcomer=salience)
     oracle = oracle_of(model)
     log_p = torch.stack([v for document in oracle_log_p(oracle, size) for v in document])
     backward(-log_p.sum())

@@ -42,6 +42,7 @@ def peer(kind: Kind, *, layers: int = 2, salience: bool = False) -> DynamicTextM
         layers=layers,
         heads=2,
         salience=salience,
+        newcomer=salience,
     )
     generator = torch.Generator().manual_seed(5)
     model = DynamicTextModel(config, generator).double()

@@ -42,6 +42,7 @@ RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
             encoder_dim=256,
             context_dim=256,
             salience=True,
+            newcomer=True,
             naming=True,
             dropout_embedding=0.1,
             dropout_hidden=0.3,

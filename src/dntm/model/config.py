@@ -53,6 +53,9 @@ class ModelConfig:
     salience: bool = False
     """Beyond the paper: let the output layer know how recently and how often each entity was
     mentioned."""
+    newcomer: bool = False
+    """Beyond the paper: a new entity has the next number, so let all numbers that nobody has yet
+    stand for that one together."""
     naming: bool = False
     """Beyond the paper: name hidden words by what their embeddings are near to."""
     tied: bool = False

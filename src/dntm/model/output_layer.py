@@ -106,6 +106,13 @@ class OutputLayer(nn.Module):
         """The log-probability of every row of the vocabulary."""
         return self._logits(h, dynamic).log_softmax(0).t()
 
+    def entities(
+        self, h: Float[Tensor, "tokens hidden_dim"], entities: int
+    ) -> Float[Tensor, "tokens entities"]:
+        """The static logits of the entities' rows."""
+        rows = entity_rows(entities)
+        return torch.addmm(self.b[rows], h, self.y.weight[rows].t())
+
     def _logits(
         self,
         h: Float[Tensor, "tokens hidden_dim"],

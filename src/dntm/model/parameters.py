@@ -8,6 +8,8 @@ output.y.weight, output.y.W_dy, output.b     the output layer                   
 salience.*                     how recently and how often an entity was mentioned
 transformer.*, entity_states.*     what a peer has in the LSTM's place, or besides it
 naming.s                       how sharply hidden words are named
+
+`newcomer` has no parameters.
 """
 
 import torch
@@ -66,7 +68,7 @@ class Parameters(nn.Module):
         state = zeros.new_empty(0) if self.merging is None else self.merging.initial(zeros)
         memory = state.expand(documents, self.config.entities, -1)
         mentions = current = None
-        if self.salience is not None or self.entity_states is not None:
+        if self.salience is not None or self.config.newcomer or self.entity_states is not None:
             mentions = Mentions.none(*memory.shape[:2])
         if self.entity_states is not None:
             memory = zeros.unsqueeze(1).expand(-1, self.config.entities, -1)

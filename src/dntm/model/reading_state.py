@@ -78,7 +78,7 @@ class ReadingState:
     memory: Float[Tensor, "batch entities state_dim"]
     """d_{e,i}, and after it what else the merging function remembers."""
     mentions: Mentions | None = None
-    """Of each document's entities, where the model has a term for their salience."""
+    """Of each document's entities, where a term of the model needs them."""
     kept: tuple[Kept, ...] = ()
     """Of each document's entities that have no row; empty where no document ever lent one."""
     history: tuple[History, ...] | None = None
@@ -124,7 +124,7 @@ class ReadingState:
         return torch.stack(found)
 
     def follow(self, window: Window) -> Followed | None:
-        """The mentions through a window, where the model has a term for salience."""
+        """The mentions through a window, where a term of the model needs them."""
         if self.mentions is None:
             return None
         tokens, after = follow(window.layout, self.mentions)

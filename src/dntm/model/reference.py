@@ -33,6 +33,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model.config import ModelConfig
 from dntm.model.lstm import LSTM
+from dntm.model.newcomer import LATER
 from dntm.model.parameters import Parameters
 
 
@@ -102,6 +103,7 @@ class Reference:
                 if position > 0:
                     logits = y @ h + self.p["output.b"]
                     logits = logits + self.salience(h, mentioned)  # beyond the paper, 0 by default
+                    logits = self.newcomer(logits, mentioned)  # the same, as it was by default
                     log_p.append(logits.log_softmax(0)[row])  # Eq. 1
                 h, c = self.lstm("lstm", x[position], h, c)  # Eq. 2
                 if self.is_entity(row):
@@ -202,6 +204,18 @@ class Reference:
             gains[row] = gains[row] + self.p["salience.r_b"][a] + self.p["salience.f_b"][n]
         return torch.stack(gains)
 
+    def newcomer(self, logits: Tensor, mentioned: Sequence[Sequence[int]]) -> Tensor:
+        """Beyond the paper: the rows that nobody has yet are the next newcomer's together."""
+        rows, known = entity_rows(self.config.entities), {row for rows in mentioned for row in rows}
+        free = [row for row in range(rows.start, rows.stop) if row not in known]
+        if not self.config.newcomer or not free:
+            return logits
+        found = list(logits)
+        for row in free[1:]:
+            found[row] = logits[row] - LATER
+        found[free[0]] = logits[free].exp().sum().log()
+        return torch.stack(found)
+
 
 class SentenceLoop(nn.Module):
     """Model D as a plain training loop has it, a sentence of every document at a time.
@@ -213,10 +227,10 @@ class SentenceLoop(nn.Module):
     def __init__(self, model: Parameters) -> None:
         super().__init__()
         config = model.config
-        if config.variant != "both" or config.salience:
+        if config.variant != "both" or config.salience or config.newcomer:
             raise ValueError(
-                f"variant {config.variant!r}, salience {config.salience}: the naive loop has only "
-                "variant both, without salience"
+                f"variant {config.variant!r}, salience {config.salience}, newcomer "
+                f"{config.newcomer}: the naive loop has only variant both, without the other two"
             )
         self.model, self.reference = model, Reference.of(model)
         self.lstm = nn.LSTM(config.embedding_dim, config.hidden_dim, batch_first=True)

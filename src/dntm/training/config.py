@@ -102,7 +102,8 @@ class TrainConfig:
     seed: int = 1
     """Seed of the initial weights, the order of documents and dropout."""
     start_from: Path | None = None
-    """A run or checkpoint whose weights to begin with, where they fit; e.g. a trained baseline."""
+    """A run or checkpoint whose weights to begin with, where they fit; e.g. a trained baseline. An
+    encoder that --pretrained brings and that is fixed is not replaced."""
     pretrained: Path | None = None
     """A pretraining run: its embeddings and context encoder to begin with."""
     vectors: Path | None = None
@@ -207,7 +208,8 @@ class PretrainConfig:
     vectors: Path | None = None
     """Word vectors to begin with, in the text format of GloVe and word2vec, gzip or not."""
     start_from: Path | None = None
-    """A pretraining run on the same words whose weights to begin with."""
+    """A pretraining run on the same words whose weights to begin with; or a language model that
+    names hidden words: its encoder then learns on, for words that stay as they are."""
     dataset: Path | None = None
     """A dataset whose words all get a row, so that a language model on it finds each of them."""
     seed: int = 1

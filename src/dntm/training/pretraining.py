@@ -27,8 +27,9 @@ from dntm.corpus.dataset import Dataset
 from dntm.corpus.source import files_below
 from dntm.corpus.token_store import TokenStore, build_store
 from dntm.corpus.vectors import WordVectors
+from dntm.corpus.vocabulary import entity_rows
 from dntm.evaluation.guesses import recover
-from dntm.model.checkpoint import best_of
+from dntm.model.checkpoint import best_of, from_pretrained, is_language_model
 from dntm.model.naming import nameable
 from dntm.model.pretrained_encoder import NAMING, PretrainedEncoder, begin_with, log_share
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
@@ -120,17 +121,38 @@ def _start(
 
 
 def _copy(model: SentenceCompletion, store: TokenStore, source: Path) -> None:
-    """Begin with the weights of another pretraining."""
-    given = PretrainedEncoder.load(best_of(source))
-    if given.vocabulary.words != store.vocabulary.words:
+    """Begin with the weights of another pretraining, or for the sake of a language model.
+
+    That one's words, W_dx and b stay as they are, so that it can take the encoder back.
+    """
+    folder = best_of(source)
+    if is_language_model(folder):
+        weights, words = _of_language_model(folder)
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(name.startswith("encoder."))
+    else:
+        given = PretrainedEncoder.load(folder)
+        weights, words = SentenceCompletion.of(given).state_dict(), given.vocabulary.words
+    if words != store.vocabulary.words:
         raise ValueError(f"{source} has other words than the text: cannot start from it")
-    weights = SentenceCompletion.of(given).state_dict()
     found = {name: value.shape for name, value in weights.items()}
     expected = {name: value.shape for name, value in model.state_dict().items()}
     if found != expected:
         odd = sorted(set(found.items()) ^ set(expected.items()))[0][0]
         raise ValueError(f"{source} has another objective or size: {odd} differs")
     model.load_state_dict(weights)
+
+
+def _of_language_model(folder: Path) -> tuple[dict[str, Tensor], Sequence[str]]:
+    """The weights that name gaps as a language model names hidden words; and its words."""
+    trained, vocabulary = from_pretrained(folder)
+    if trained.encoder is None or trained.naming is None or trained.x.W_d is None:
+        raise ValueError(f"{folder} does not name hidden words: cannot start from it")
+    x, entities = trained.x.weight.detach(), entity_rows(vocabulary.entities)
+    weights = {f"encoder.{n}": v for n, v in trained.encoder.state_dict().items()}
+    weights["x"] = torch.cat((x[: entities.start], x[entities.stop :]))
+    weights |= {"W_dx": trained.x.W_d.detach(), "b": x[entities].mean(0)}
+    return weights | {"naming.s": trained.naming.s.detach()}, vocabulary.words
 
 
 def _hand_in(

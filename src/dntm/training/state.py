@@ -231,7 +231,10 @@ def _set_weights(state: TrainingState[Model], weights: dict[str, Tensor]) -> Non
 
 
 def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextModel:
-    """A new model, with what pretraining hands over and the weights of `start_from` it shares."""
+    """A new model, with what pretraining hands over and the weights of `start_from` it shares.
+
+    What pretraining hands over to stay as it is, `start_from` does not change.
+    """
     generator = torch.Generator().manual_seed(config.seed)
     try:
         model = DynamicTextModel(config.model, generator)
@@ -264,7 +267,7 @@ def _copy(model: DynamicTextModel, vocabulary: Vocabulary, source: Path) -> None
     weights = trained.state_dict()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if name not in weights:
+            if name not in weights or not parameter.requires_grad:
                 continue
             if weights[name].shape != parameter.shape:
                 raise ValueError(

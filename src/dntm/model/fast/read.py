@@ -23,6 +23,7 @@ from dntm.model.fast.entity_memory import (
 )
 from dntm.model.fast.recurrence import Deferred, State, ragged_lstm
 from dntm.model.fast.window import Merges, Window
+from dntm.model.newcomer import pool_free_rows
 from dntm.model.parameters import Parameters
 from dntm.model.reading_state import ReadingState
 from dntm.model.salience import Mentions
@@ -41,7 +42,7 @@ class Read:
     d: Float[Tensor, "states context_dim"]
     """The table of states; `merges.state` and `window.known` are indices into it."""
     mentions: Mentions | None
-    """As of each token in reading order, where the model has a salience term."""
+    """As of each token in reading order, where a term of the model needs them."""
     history: tuple[History, ...] | None
     """Of each document before the window, where the model has a cache."""
     tracked: Tracked | None
@@ -127,7 +128,7 @@ def predict(
         words, entities = model.entity_states.predict(read.tracked, h, positions, mentions)
         if model.salience is not None:
             entities = entities + model.salience.logits(h, mentions)
-        return words, entities
+        return words, _pooled(model, words, entities, mentions)
     return h, entity_logits(model, read, h, positions, mentions)
 
 
@@ -147,15 +148,28 @@ def entity_logits(
     positions: Int[np.ndarray, " positions"],
     mentions: Mentions | None,
 ) -> Float[Tensor, "positions entities"] | None:
-    """What each entity's logit has beyond the static one: h . (W_dy d_e), and its salience.
+    """What each entity's logit has beyond the static one: h . (W_dy d_e), salience, newcomers.
 
-    `mentions` are those of each of the positions; None where there is no such term.
+    `mentions` are those of each of the positions; None where no term needs them.
     """
-    dynamic = dynamic_logits(read.window, h, read.d, model.output.y, positions)
-    if model.salience is None or mentions is None:
-        return dynamic
-    salient = model.salience.logits(h, mentions)
-    return salient if dynamic is None else dynamic + salient
+    found = dynamic_logits(read.window, h, read.d, model.output.y, positions)
+    if model.salience is not None and mentions is not None:
+        salient = model.salience.logits(h, mentions)
+        found = salient if found is None else found + salient
+    return _pooled(model, h, found, mentions)
+
+
+def _pooled(
+    model: Parameters,
+    h: Float[Tensor, "positions hidden_dim"],
+    terms: Float[Tensor, "positions entities"] | None,
+    mentions: Mentions | None,
+) -> Float[Tensor, "positions entities"] | None:
+    """The entities' terms with those of newcomers in the next one's, where the model does that."""
+    if not model.config.newcomer or mentions is None:
+        return terms
+    static = model.output.entities(h, model.config.entities)
+    return pool_free_rows(static if terms is None else static + terms, mentions) - static
 
 
 def _embed(

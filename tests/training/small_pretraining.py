@@ -1,0 +1,56 @@
+"""A pretraining of a few seconds."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from dntm.corpus.token_store import StoreConfig
+from dntm.training.config import EncoderConfig, PretrainConfig, PretrainRecipe
+from dntm.training.run_folder import RunFolder
+
+NOUNS = {"dog": ("barked", "growled"), "cat": ("purred", "mewed"), "bee": ("hummed", "stung")}
+
+
+def config(text: Path, run: Path, iterations: int = 40) -> PretrainConfig:
+    return PretrainConfig(
+        text=(text,),
+        output_dir=run,
+        store=StoreConfig(min_count=1, held_out=0.1),
+        model=EncoderConfig(embedding_dim=12, encoder_dim=12),
+        training=PretrainRecipe(
+            batch=16,
+            iterations=iterations,
+            learning_rate=0.02,
+            validations=4,
+            average=0.9,
+            schedule="cosine",
+        ),
+    )
+
+
+def outcome(run: Path) -> dict[str, bytes]:
+    latest = RunFolder(run).latest()
+    assert latest is not None
+    names = ("metrics.jsonl", "best/model.safetensors")
+    return {name: (run / name).read_bytes() for name in names} | {
+        "state": (latest / "state.safetensors").read_bytes()
+    }
+
+
+def pretrain(*arguments: str, processes: int = 1) -> subprocess.CompletedProcess[str]:
+    python = [sys.executable, "-m"]
+    launch = [*python, "torch.distributed.run", "--nproc-per-node", str(processes), "-m"]
+    return subprocess.run(
+        [*(launch if processes > 1 else python), "dntm", "pretrain", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def losses(run: Path) -> list[float]:
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line)["loss"] for line in lines]
