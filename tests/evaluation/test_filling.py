@@ -54,11 +54,11 @@ def fillings(text: ClozeText) -> Iterator[tuple[Gap, list[Token]]]:
             yield gap, [*sentence[: gap.position], entity, *sentence[gap.position + 1 :]]
 
 
-@pytest.mark.parametrize("salience", [False, True])
+@pytest.mark.parametrize("beyond", [False, True])
 @pytest.mark.parametrize(("variant", "merging"), EVERY)
-def test_likelihoods_are_the_oracles(variant: Variant, merging: Merging, salience: bool) -> None:
+def test_likelihoods_are_the_oracles(variant: Variant, merging: Merging, beyond: bool) -> None:
     tied = variant == "input"
-    model = build(variant, merging, tied=tied, salience=salience, newcomer=salience)
+    model = build(variant, merging, tied=tied, beyond=beyond)
     oracle = oracle_of(model)
 
     filled = list(TextModel(model, VOCABULARY).fill_all(TEXTS))

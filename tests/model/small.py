@@ -20,18 +20,23 @@ def build(
     tied: bool = False,
     salience: bool = False,
     newcomer: bool = False,
+    beyond: bool = False,
     naming: bool = False,
     dropouts: Mapping[str, Any] | None = None,
 ) -> DynamicTextModel:
-    """A model whose parameters, biases too, are all large enough to matter."""
+    """A model whose parameters, biases too, are all large enough to matter.
+
+    With `beyond` it has all terms of the output layer that the paper does not have.
+    """
     config = ModelConfig(
         vocabulary=12,
         entities=3,
         variant=variant,
         merging=merging,
         tied=tied,
-        salience=salience,
-        newcomer=newcomer,
+        salience=salience or beyond,
+        newcomer=newcomer or beyond,
+        direct=beyond,
         naming=naming,
         embedding_dim=5,
         hidden_dim=5 if tied else 4,

@@ -59,12 +59,12 @@ def oracle_log_p(oracle: Reference, size: int) -> list[list[Tensor]]:
     return found
 
 
-@pytest.mark.parametrize(("tied", "salience"), [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize(("tied", "beyond"), [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize(("variant", "merging"), EVERY)
 def test_log_probabilities_are_the_oracles(
-    variant: Variant, merging: Merging, tied: bool, salience: bool
+    variant: Variant, merging: Merging, tied: bool, beyond: bool
 ) -> None:
-    model = build(variant, merging, tied=tied, salience=salience, newcomer=salience)
+    model = build(variant, merging, tied=tied, beyond=beyond)
     expected = oracle_log_p(oracle_of(model), size=3)
 
     state = model.initial_state(len(DOCUMENTS))
@@ -83,13 +83,13 @@ def backward(value: Tensor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "tied", "salience"), [(2, False, False), (7, True, False), (3, True, True)]
+    ("size", "tied", "beyond"), [(2, False, False), (7, True, False), (3, True, True)]
 )
 @pytest.mark.parametrize(("variant", "merging"), EVERY)
 def test_gradients_of_all_parameters_are_the_oracles(
-    variant: Variant, merging: Merging, tied: bool, size: int, salience: bool
+    variant: Variant, merging: Merging, tied: bool, size: int, beyond: bool
 ) -> None:
-    model = build(variant, merging, tied=tied, salience=salience, newcomer=salience)
+    model = build(variant, merging, tied=tied, beyond=beyond)
     oracle = oracle_of(model)
     log_p = torch.stack([v for document in oracle_log_p(oracle, size) for v in document])
     backward(-log_p.sum())

@@ -43,6 +43,7 @@ RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
             context_dim=256,
             salience=True,
             newcomer=True,
+            direct=True,
             naming=True,
             dropout_embedding=0.1,
             dropout_hidden=0.3,

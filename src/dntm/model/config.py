@@ -56,6 +56,9 @@ class ModelConfig:
     newcomer: bool = False
     """Beyond the paper: a new entity has the next number, so let all numbers that nobody has yet
     stand for that one together."""
+    direct: bool = False
+    """Beyond the paper, in variants with dynamic input: after a mention the output layer reads d_e
+    itself, too, and not only what the LSTM makes of x_e."""
     naming: bool = False
     """Beyond the paper: name hidden words by what their embeddings are near to."""
     tied: bool = False

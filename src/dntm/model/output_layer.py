@@ -5,6 +5,11 @@
 For an entity y_e = W_dy d_e + b_e^y, so its logit is the static one plus h . (W_dy d_e): these
 dynamic logits are few, and join the static ones before the log-sum-exp.
 
+Beyond the paper, `ModelConfig.direct`: where the token just read is an entity, h_{t-1} + W_dh d_e
+takes the place of h_{t-1}, with the d_e that x_e was made of; W_dh is zero at first.
+
+Departure: the last of these.
+
 The layer is half of the model's work. Over chunks of tokens that fit the cache, with the logits
 transposed (W h^T), its loss makes the gradients while the logits are there and keeps none of them.
 """
@@ -12,6 +17,7 @@ transposed (W h^T), its loss makes the gradients while the logits are there and 
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -26,15 +32,33 @@ CHUNK = 384
 class OutputLayer(nn.Module):
     """Output embeddings y and biases b."""
 
-    def __init__(self, rows: int, dim: int, context_dim: int | None) -> None:
+    def __init__(
+        self, rows: int, dim: int, context_dim: int | None, *, direct: int | None = None
+    ) -> None:
         super().__init__()
         self.y = DynamicEmbedding(rows, dim, context_dim, name="W_dy")
         self.b = nn.Parameter(torch.empty(rows))
+        self.W_dh: nn.Parameter | None = None
+        if direct is not None:
+            self.W_dh = nn.Parameter(torch.zeros(dim, direct))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the embeddings; at first no token is likelier than another."""
         self.y.reset_parameters(generator)
         nn.init.zeros_(self.b)
+
+    def directly(
+        self,
+        h: Float[Tensor, "tokens hidden_dim"],
+        d: Float[Tensor, "states context_dim"],
+        states: Int[np.ndarray, " tokens"],
+    ) -> Float[Tensor, "tokens hidden_dim"]:
+        """H with W_dh d for the states of the entities just read; -1 where it was a word."""
+        if self.W_dh is None:
+            return h
+        after = np.flatnonzero(states >= 0)
+        read = d.index_select(0, torch.from_numpy(states[after]).to(h.device))
+        return h.index_add(0, torch.from_numpy(after).to(h.device), read @ self.W_dh.t())
 
     def loss(
         self,

@@ -5,6 +5,7 @@ lstm.*                         the language model's LSTM                        
 encoder.*                      the context encoder                                 Eqs. 6 to 8
 merging.*                      the merging function                                Eq. 4
 output.y.weight, output.y.W_dy, output.b     the output layer                      Eqs. 1, 10
+output.W_dh                    what it reads of an entity just mentioned
 salience.*                     how recently and how often an entity was mentioned
 transformer.*, entity_states.*     what a peer has in the LSTM's place, or besides it
 naming.s                       how sharply hidden words are named
@@ -47,7 +48,12 @@ class Parameters(nn.Module):
             self.lstm = LSTM(config.embedding_dim, config.hidden_dim)
         if config.kind == "entity-nlm":
             self.entity_states = EntityStates(config.hidden_dim)
-        self.output = OutputLayer(rows, config.hidden_dim, d if config.dynamic_output else None)
+        self.output = OutputLayer(
+            rows,
+            config.hidden_dim,
+            d if config.dynamic_output else None,
+            direct=d if config.direct and config.dynamic_input else None,
+        )
         self.salience = Salience(config.entities, config.hidden_dim) if config.salience else None
         self.naming = Naming() if config.naming else None
         self.encoder = self.merging = None

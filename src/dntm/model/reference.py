@@ -18,6 +18,9 @@ gives the same numbers faster, and the tests compare it with this file.
 own layers: a sentence of every document of the batch at a time. It is what `dntm benchmark train`
 calls the naive loop.
 
+Beyond the paper, and without effect unless the settings ask for them: `directly`, `salience`,
+`newcomer` and `name`.
+
 Departure: the paper does not say what becomes of several mentions in one sentence; all of them are
 encoded with the embeddings from before the sentence, and merged left to right at its end.
 """
@@ -101,9 +104,10 @@ class Reference:
             y = self.y(state.entities)
             for position, row in enumerate(sentence):
                 if position > 0:
-                    logits = y @ h + self.p["output.b"]
-                    logits = logits + self.salience(h, mentioned)  # beyond the paper, 0 by default
-                    logits = self.newcomer(logits, mentioned)  # the same, as it was by default
+                    read = self.directly(h, sentence[position - 1], state.entities)
+                    logits = y @ read + self.p["output.b"]
+                    logits = logits + self.salience(read, mentioned)
+                    logits = self.newcomer(logits, mentioned)
                     log_p.append(logits.log_softmax(0)[row])  # Eq. 1
                 h, c = self.lstm("lstm", x[position], h, c)  # Eq. 2
                 if self.is_entity(row):
@@ -191,6 +195,12 @@ class Reference:
         n = torch.tanh(W_n @ context + U_n @ (r * d) + b_n)
         return z * d + (1 - z) * n
 
+    def directly(self, h: Tensor, row: int, entities: Mapping[int, Entity]) -> Tensor:
+        """Beyond the paper: what the output layer reads after the token in this row."""
+        if not (self.config.direct and self.config.dynamic_input and row in entities):
+            return h
+        return h + self.p["output.W_dh"] @ entities[row].d
+
     def salience(self, h: Tensor, mentioned: Sequence[Sequence[int]]) -> Tensor:
         """Beyond the paper: what an entity's logit gains by how recent and frequent it is."""
         gains = [h.new_zeros(()) for _ in range(self.config.vocabulary)]
@@ -227,10 +237,11 @@ class SentenceLoop(nn.Module):
     def __init__(self, model: Parameters) -> None:
         super().__init__()
         config = model.config
-        if config.variant != "both" or config.salience or config.newcomer:
+        terms = [name for name in ("salience", "newcomer", "direct") if getattr(config, name)]
+        if config.variant != "both" or terms:
             raise ValueError(
-                f"variant {config.variant!r}, salience {config.salience}, newcomer "
-                f"{config.newcomer}: the naive loop has only variant both, without the other two"
+                f"variant {config.variant!r} {' '.join(terms)}: the naive loop has only variant "
+                "both, without terms beyond the paper"
             )
         self.model, self.reference = model, Reference.of(model)
         self.lstm = nn.LSTM(config.embedding_dim, config.hidden_dim, batch_first=True)

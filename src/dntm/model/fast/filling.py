@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
 from dntm.corpus.vocabulary import entity_of_row, row_of_entity
 from dntm.model.fast.entity_memory import indices
@@ -63,7 +62,9 @@ def _of_rest(model: Parameters, read: Read, blanks: Blanks) -> Scores:
     ends = np.flatnonzero(np.diff(layout.sentence, append=-1))
     lengths = (ends[layout.sentence[blanks.token]] - blanks.token)[blanks.gap]
     weights = model.lstm.ready()
-    candidates = _candidates(model, read, blanks)
+    states = _states(read, blanks)
+    d = read.d.index_select(0, indices(states, read.d))
+    candidates = model.x.entity(indices(row_of_entity(blanks.entity), read.x), d)
     scores = np.zeros(len(blanks.entity))
     for chosen in _batches(lengths):
         ragged = lay_out_ragged(lengths[chosen])
@@ -78,6 +79,10 @@ def _of_rest(model: Parameters, read: Read, blanks: Blanks) -> Scores:
         order = np.argsort(position, kind="stable")
         position, sequence = position[order], ragged.sequence[order]
         h = h.index_select(0, indices(order, h))
+        mentioned = read.window.mentioned(position)
+        gap = position == token[sequence]
+        mentioned[gap] = states[chosen[sequence[gap]]]
+        h = model.output.directly(h, read.d, mentioned)
         mentions = _had_it_been(read, blanks, chosen[sequence], position)
         entities = entity_logits(model, read, h, position, mentions)
         targets = indices(layout.tokens[layout.read[position + 1]], h)
@@ -86,15 +91,11 @@ def _of_rest(model: Parameters, read: Read, blanks: Blanks) -> Scores:
     return scores
 
 
-def _candidates(
-    model: Parameters, read: Read, blanks: Blanks
-) -> Float[Tensor, "candidates embedding_dim"]:
-    """The x of every candidate, as its sentence begins (Eq. 9)."""
-    window, layout = read.window, read.window.layout
-    sentence = layout.sentence[blanks.token[blanks.gap]]
-    rows = window.known[sentence, blanks.entity - 1]
-    d = read.d.index_select(0, indices(rows, read.d))
-    return model.x.entity(indices(row_of_entity(blanks.entity), read.x), d)
+def _states(read: Read, blanks: Blanks) -> Int[np.ndarray, " candidates"]:
+    """The table row of every candidate's d, as its sentence begins."""
+    sentence = read.window.layout.sentence[blanks.token[blanks.gap]]
+    found: Int[np.ndarray, " candidates"] = read.window.known[sentence, blanks.entity - 1]
+    return found
 
 
 def _had_it_been(

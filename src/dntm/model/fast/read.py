@@ -121,6 +121,7 @@ def predict(
     Positions are indices of tokens in reading order, <bos> and <eos> included.
     """
     h = read.h.index_select(0, indices(read.window.layout.read[positions], read.h))
+    h = model.output.directly(h, read.d, read.window.mentioned(positions))
     h = _dropout(model, h, model.config.dropout_hidden, generator)
     mentions = None if read.mentions is None else read.mentions.at(positions)
     if read.tracked is not None and model.entity_states is not None:

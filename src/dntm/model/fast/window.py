@@ -132,6 +132,13 @@ class Window:
     guests: int
     """How many states of guests there are, in the order of the changes that bring them in."""
 
+    def mentioned(self, positions: Int[np.ndarray, " positions"]) -> Int[np.ndarray, " positions"]:
+        """Table row of the state of the entity at each position in reading order, else -1."""
+        states = np.full(len(self.layout.tokens), -1, dtype=np.int64)
+        states[self.entity_places] = self.entity_rows
+        found: Int[np.ndarray, " positions"] = states[self.layout.read[positions]]
+        return found
+
     def is_guest(self, change: Change) -> bool:
         """Whether the new owner had no row as the window began."""
         return 0 <= change.after - self.memory.size < self.guests
