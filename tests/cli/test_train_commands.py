@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -81,6 +82,28 @@ def test_the_sums_of_each_document_add_up_to_those_of_the_split(
     for group, score in score_groups(records).items():
         assert sum(int(row[f"{group}_tokens"]) for row in rows) == score.tokens
         assert sum(float(row[f"{group}_nats"]) for row in rows) == pytest.approx(score.nats)
+
+
+def test_rows_are_compared_with_one_of_them_seeds_together(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = ("train", "--config", trained / "config.yaml", "--training.learning-rate", ".05")
+    for seed in (2, 3):
+        run(*again, "--output-dir", tmp_path / f"a-{seed}", "--seed", str(seed))
+    models = (trained, tmp_path / "a-2", tmp_path / "a-3")
+    capsys.readouterr()
+
+    run("evaluate", *models, "--against", tmp_path / "a")
+
+    nats = {m: -Records.read(m / "records-test.csv").log_probability for m in models}
+    d, *a = (float(np.exp(values.mean())) for values in nats.values())
+    _, _, changes = capsys.readouterr().out.partition("against ")
+    change = 100 * (d / np.mean(a) - 1)
+    assert abs(change) > 1
+    assert f"{change:+.1f} % [" in changes.splitlines()[2]
+    with pytest.raises(SystemExit):
+        run("evaluate", trained, "--against", "runs/other")
+    assert 'against "runs/other", expected one of' in capsys.readouterr().err
 
 
 def test_a_runs_own_settings_train_it_again_and_options_override_them(

@@ -35,7 +35,7 @@ VARIANTS = [
     replace(CONFIG, variant="input"),
     replace(CONFIG, variant="output", merging="attention"),
     replace(CONFIG, variant="baseline", salience=True),
-    replace(CONFIG, merging="mean", salience=True),
+    replace(CONFIG, merging="mean", salience=True, direct=True),
 ]
 CROWD: list[list[Token]] = [
     [1, "met", 2, "."],

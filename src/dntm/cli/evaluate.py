@@ -5,6 +5,7 @@ the fly with the vocabulary of each model and the settings that came with it.
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from dntm.cli.runs import (
     documents_of,
     model_of,
     own_dataset_of,
+    print_changes,
     print_cloze,
     print_groups,
     refuse_unused,
@@ -38,7 +40,16 @@ from dntm.corpus.vocabulary import load_vocabulary
 from dntm.evaluation.cloze import ClozeRecords, ClozeText, summarize_cloze
 from dntm.evaluation.groups import GROUPS, as_plain, score_groups
 from dntm.evaluation.records import Records, ideal_records
-from dntm.evaluation.uncertainty import as_csv, document_rows, group_sums, sum_columns
+from dntm.evaluation.uncertainty import (
+    Comparison,
+    as_csv,
+    document_names,
+    document_rows,
+    group_sums,
+    paired_bootstrap,
+    sum_columns,
+    whole_documents,
+)
 from dntm.files import resolved, write_text
 
 if TYPE_CHECKING:
@@ -197,14 +208,20 @@ class Evaluate(Evaluating):
     dynamic_evaluation.json)."""
     by_document: Path | None = None
     """Also write each document's tokens and nats by group, a row for each run, to this CSV file."""
+    against: str | None = None
+    """Also compare every row of the table with the one of this name, such as "runs/a + cache",
+    with 95 % intervals of a paired bootstrap over whole documents. Runs that differ in a number
+    at their end, such as runs/a-1 and runs/a-2, are seeds of one: runs/a."""
 
     def run(self) -> None:
         """Print the table and write the records."""
         if not (self.cache or self.own_cache or self.dynamic_evaluation):
             refuse_unused(self, "tune", "without --cache, --own-cache or --dynamic-evaluation")
         models, corpus = self.arguments()
+        self._check_against(models)
         self.set_threads()
         table, ideal_row, written, sums = {}, {}, [], []
+        seeds: dict[str, list[Records]] = {}
         for run in models:
             with self.reading(run, corpus) as (dataset, documents):
                 if ideal := ideal_records(dataset, self.split):
@@ -212,6 +229,7 @@ class Evaluate(Evaluating):
                 for way, records in self._score(run, dataset, documents):
                     name = f"{run}{f' + {way}' if way else ''}"
                     table[name] = as_plain(score_groups(records))
+                    seeds.setdefault(_without_seed(name), []).append(records)
                     groups = [group_sums([records], group) for group in GROUPS]
                     sums += [[name, *row] for row in document_rows(groups)]
                     file = f"records-{self.split}{f'-{way}' if way else ''}"
@@ -222,8 +240,45 @@ class Evaluate(Evaluating):
             write_text(self.by_document, as_csv(["run", "document", *sum_columns(GROUPS)], sums))
             written.append(f"documents: {self.by_document}")
         print_groups(f"perplexity on {corpus or self.split}", table | ideal_row)
+        if self.against is not None:
+            print_changes(f"against {self.against}", self._compared(seeds, dataset))
         for line in written:
             print(line)
+
+    def _check_against(self, models: list[Path]) -> None:
+        if self.against is None:
+            return
+        names = ["", *(" + " + way for way, asked in self._ways().items() if asked)]
+        rows = dict.fromkeys(_without_seed(f"{run}{name}") for run in models for name in names)
+        if self.against not in rows:
+            found = ", ".join(f'"{row}"' for row in rows)
+            raise ValueError(f'against "{self.against}", expected one of {found}')
+
+    def _ways(self) -> dict[str, bool]:
+        """What can be added to a model, and whether it is asked for."""
+        both = self.cache and self.dynamic_evaluation
+        return {
+            "dynamic-evaluation": self.dynamic_evaluation,
+            "own-cache": self.own_cache,
+            "cache": self.cache,
+            "cache-and-dynamic-evaluation": both,
+        }
+
+    def _compared(
+        self, seeds: dict[str, list[Records]], dataset: Dataset
+    ) -> dict[str, dict[str, Comparison]]:
+        """Every model but the one named, by token group, against that."""
+        document = document_names(dataset.information)
+        sums = {
+            name: {group: whole_documents(group_sums(runs, group), document) for group in GROUPS}
+            for name, runs in seeds.items()
+        }
+        base = sums.pop(str(self.against))
+        return {
+            name: {group: paired_bootstrap(base[group], own[group]) for group in GROUPS
+                   if base[group].documents}
+            for name, own in sums.items()
+        }  # fmt: skip
 
     def _score(
         self, run: Path, dataset: Dataset, documents: list[AnonymizedDocument]
@@ -286,6 +341,10 @@ class Evaluate(Evaluating):
         numbers = ", ".join(f"{name} {value:g}" for name, value in asdict(found).items())
         print(f"{kind.FILE}: {numbers}", file=sys.stderr)
         return found
+
+
+def _without_seed(name: str) -> str:
+    return re.sub(r"-\d+(?= \+ |$)", "", name)
 
 
 @dataclass(frozen=True, kw_only=True)

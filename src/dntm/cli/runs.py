@@ -15,6 +15,7 @@ from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.cloze import ClozeSummary
 from dntm.evaluation.groups import TITLES
+from dntm.evaluation.uncertainty import Comparison
 from dntm.files import resolved
 from dntm.model.config import ModelConfig
 from dntm.settings import merged, read_yaml, typed
@@ -216,6 +217,20 @@ def print_groups(title: str, models: Mapping[str, Mapping[str, Mapping[str, Any]
         following = rows[number + 1][1] if number + 1 < len(rows) else None
         if following is None or [following[group]["tokens"] for group in TITLES] != counts:
             print(f"{'tokens':<28}" + "".join(f"{count:>18,}" for count in counts))
+
+
+def print_changes(title: str, models: Mapping[str, Mapping[str, Comparison]]) -> None:
+    """Change of each token group's perplexity and its interval, a row a model."""
+    print(title)
+    print(" " * 28 + "".join(f"{title.short:>24}" for title in TITLES.values()))
+    for name, groups in models.items():
+        cells = []
+        for group in TITLES:
+            cells.append("")
+            if c := groups.get(group):
+                change, low, high = (100 * (v - 1) for v in (c.ratio, *c.ratio_interval))
+                cells[-1] = f"{change:+.1f} % [{low:+.1f}, {high:+.1f}]"
+        print(f"{_short(name):<28}" + "".join(f"{cell:>24}" for cell in cells))
 
 
 def print_cloze(title: str, models: Mapping[str, ClozeSummary]) -> None:
