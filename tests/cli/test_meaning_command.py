@@ -60,7 +60,7 @@ def test_all_kinds_of_tests_are_told_and_written(
 
     printed = capsys.readouterr().out
     numbers = json.loads(target.read_text())
-    ways = ["x", "y", "bag of context", "a la carte", "encoder"]
+    ways = ["x", "y", "g", "bag of context", "a la carte", "encoder"]
     assert list(numbers["hidden_words"]["ranks"]) == [*ways, "most frequent"]
     assert list(numbers["trials"]["correlations"]) == ways
     assert list(numbers["definitions"]["ranks"]) == [*ways, "most frequent"]
@@ -85,7 +85,7 @@ def test_each_kind_stands_alone_and_without_training_text_there_is_still_a_bag(
         found = numbers["hidden_words" if name == "text" else name]
         told = found.get("ranks") or found.get("correlations") or {}
         assert len(numbers) == 3
-        assert name == "pairs" or list(told)[:3] == ["x", "y", "bag of context"]
+        assert name == "pairs" or list(told)[:4] == ["x", "y", "g", "bag of context"]
         assert "a la carte" not in told
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from dntm.evaluation.topic import TOPIC, Topic
 from dntm.model.config import Variant
 from dntm.model.dynamic_embedding import DynamicEmbedding
 from dntm.model.naming import Naming
@@ -131,9 +132,13 @@ def test_a_word_is_taken_for_what_the_model_names(reader: Reader) -> None:
     named = Reader(replace(reader.models, dynamic=model))
     _, state = named.read(DOCUMENT).trail(2)[1]
 
+    topic = Topic(model.x.weight, VOCABULARY.entities)
+    read = [VOCABULARY.encode(DOCUMENT.sentences[index]) for index in (0, 2)]
+    c = topic.of(read[0]) + topic.of(read[1])
     x = embedding(model.x, 2, d_of(state))
+    g = x + TOPIC * x.norm() * c / c.norm()
     expected = softmax({
-        word: 6.5 * float(torch.cosine_similarity(x, model.x.weight[VOCABULARY.row(word)], dim=0))
+        word: 6.5 * float(torch.cosine_similarity(g, model.x.weight[VOCABULARY.row(word)], dim=0))
             + math.log(VOCABULARY.words.index(word) + 20) / 2
         for word in COMPARED
     })  # fmt: skip
@@ -144,6 +149,25 @@ def test_a_word_is_taken_for_what_the_model_names(reader: Reader) -> None:
         [expected[w] for w in order], rel=1e-4
     )
     assert state.sure == pytest.approx(sum(expected[word] for word in order[:3]), rel=1e-4)
+
+
+def test_what_was_spoken_of_stays_where_reading_goes_on(reader: Reader) -> None:
+    model = copy.deepcopy(reader.models.dynamic)
+    model.naming = naming(6.5)
+    named = Reader(replace(reader.models, dynamic=model))
+    texts = "Ann met Bo. The river left Ann.", "Ann met Bo. The river left Ann. Bo met Ann at home."
+
+    known = list(named.stream(texts[0]))
+    went_on = list(named.stream(texts[1], known=known))
+    at_once = named.read(texts[1]).sentences
+
+    said, expected = (
+        [near for sentence in read for e in sentence.entities for near in e.taken_for]
+        for read in (went_on, at_once)
+    )
+    assert len(said) == 5 * 8
+    assert [near.word for near in said] == [near.word for near in expected]
+    assert [near.probability for near in said] == pytest.approx([n.probability for n in expected])
 
 
 def test_a_model_that_has_not_learned_to_name_says_nothing_of_certainty(reader: Reader) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dntm.evaluation.meaning import Definitions, HiddenWords, Pairs, RankSummary, Trials
     from dntm.model.text_model import TextModel
 
-TITLES = {"x": "x of the model", "y": "y of the model"}
+TITLES = {"x": "x of the model", "y": "y of the model", "g": "x of the model, with the topic"}
 BYTES_A_WORD = 5.5
 
 
@@ -240,16 +240,19 @@ def _print_ranks(title: str, ranks: "Mapping[str, RankSummary]") -> None:
 
 def _print_how_sure(model: "TextModel", passages: Sequence[Passage]) -> dict[str, dict[str, float]]:
     """How often the hidden word is among those that a page shows, by how sure it says it is."""
+    from dntm.evaluation.meaning import topics_of
+    from dntm.evaluation.topic import Topic, with_topic
     from dntm.reader.meaning import SHOWN, SURE, Meanings
 
     meanings = Meanings(model.model, model.vocabulary)
+    topic = Topic(model.word_embeddings()[0], model.vocabulary.entities)
     labels = model.vocabulary.labels()
     tried: list[tuple[str, bool]] = []
     read = model.mention_embeddings([passage.sentences for passage in passages])
     for passage, found in zip(passages, read, strict=True):
         asked = np.isin(found.row, list(passage.asked))
         words = [labels[passage.asked[int(row)]] for row in found.row[asked]]
-        tried += meanings.tried(found.x[asked], words)
+        tried += meanings.tried(with_topic(found.x[asked], topics_of(passage, topic)), words)
     right = {phrase: [hit for said, hit in tried if said == phrase] for phrase in SURE}
     table = {
         phrase: {"cases": len(hits), "right": sum(hits) / len(hits)}

@@ -30,6 +30,7 @@ from torch import Tensor
 
 from dntm.corpus.vocabulary import SPECIALS, Vocabulary, entity_rows
 from dntm.evaluation.passages import Passage
+from dntm.evaluation.topic import SMOOTHING
 
 Sentence = Int[np.ndarray, " _"]
 Contexts = Callable[[Sequence[Sentence]], Float[Tensor, "words dim"]]
@@ -40,8 +41,6 @@ SENTENCES = 64
 CUTS = (1, 10, 100)
 FREQUENT = 100
 """So many of the most frequent words are neither hidden nor candidates."""
-SMOOTHING = 1e-3
-"""SIF's a."""
 WINDOW = 10
 """Context words on each side."""
 BATCH = 32

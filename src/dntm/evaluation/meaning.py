@@ -4,6 +4,7 @@ Beyond the paper. After each mention of an entity whose word is known, candidate
 
     cos(x_e, x_w)    and by    cos(y_e, y_w),    x_e and y_e of Eqs. 9 and 10.
 
+and by cos(g_e, x_w), with which readers are told what a word is taken for (`evaluation.topic`).
 A rank is 1 plus the number of others that are as near or nearer: ties count against the model.
 Beside it stand guesses of other kinds from the same mentions (`guesses`) and, for ranks, the most
 frequent words.
@@ -22,6 +23,7 @@ from dntm.corpus.entities import CLOSED, Lexicon
 from dntm.corpus.vocabulary import UNK, entity_rows
 from dntm.evaluation.guesses import BATCH, CUTS, FREQUENT, MeaningModel, Way
 from dntm.evaluation.passages import Passage, Tokens, Trial, gap_passage, hide
+from dntm.evaluation.topic import Topic, with_topic
 from dntm.evaluation.uncertainty import RESAMPLES
 
 MENTIONS = (1, 2, 4, 8)
@@ -300,11 +302,13 @@ class _Ranker:
     ) -> None:
         self.model = model
         self.others = others
-        self.ways = ("x", "y", *others)
+        self.ways = ("x", "y", "g", *others)
+        self.topic = Topic(model.word_embeddings()[0], model.vocabulary.entities)
         self.place = np.full(len(model.vocabulary), -1)
         self.place[candidates] = np.arange(len(candidates))
         rows = torch.from_numpy(candidates)
-        tables = (*model.word_embeddings(), *(way.words for way in others.values()))
+        x, y = model.word_embeddings()
+        tables = (x, y, x, *(way.words for way in others.values()))
         self.tables = dict(zip(self.ways, tables, strict=True))
         self.candidates = {way: table[rows] for way, table in self.tables.items()}
 
@@ -316,7 +320,9 @@ class _Ranker:
             asked = torch.from_numpy(np.isin(found.row, list(passage.asked)))
             x.append(found.x[asked])
             y.append(found.y[asked])
-        guesses = [torch.cat(x), torch.cat(y), *(way(batch) for way in self.others.values())]
+        x_e, topics = torch.cat(x), [topics_of(passage, self.topic) for passage in batch]
+        guesses = [x_e, torch.cat(y), with_topic(x_e, torch.cat(topics))]
+        guesses += [way(batch) for way in self.others.values()]
         for name, guess in zip(self.ways, guesses, strict=True):
             if not torch.isfinite(guess).all():
                 raise ValueError(f"{name}: a meaning that is not finite, expected numbers")
@@ -337,6 +343,19 @@ class _Ranker:
             for way, (guess, _) in self.vectors(batch).items()
         }
         return found | {"most frequent": place + 1}
+
+
+def topics_of(passage: Passage, topic: Topic) -> Float[Tensor, "mentions dim"]:
+    """After each mention that is asked for, what the entity's sentences have spoken of."""
+    found: dict[int, Tensor] = {}
+    counted: set[tuple[int, int]] = set()
+    after = []
+    for sentence, _, entity in passage.mentions():
+        if (sentence, entity) not in counted:
+            counted.add((sentence, entity))
+            found[entity] = found.get(entity, 0) + topic.of(passage.sentences[sentence])
+        after.append(found[entity])
+    return torch.stack(after)
 
 
 def rank_of(

@@ -1,8 +1,9 @@
 """Meaning: what an entity is taken for (Eq. 9), and the words it stands near to (Eqs. 9 and 10).
 
-    p(w | e)   = softmax_w(s cos(x_e, x_w) + log(rank_w) / 2)               taken for
+    p(w | e)   = softmax_w(s cos(g_e, x_w) + log(rank_w) / 2)               taken for
     near(e, w) = cos(x_e - m, x_w - m) - mean_k cos(b_k - m, x_w - m)       nearest words
 
+g_e is x_e and, with less weight, what the sentences speak of that mention e (`evaluation.topic`).
 Both are over the content words of the vocabulary alone: an unknown word is never taken for one of
 `function_words.txt`, for a number or for a letter. s is what a model has learned that was trained
 to name hidden words (`model.naming`). Such a model expects frequent words, as it should where it is
@@ -31,6 +32,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import Vocabulary, entity_rows, row_of_entity
+from dntm.evaluation.topic import Topic, with_topic
 from dntm.model.dynamic_embedding import DynamicEmbedding
 from dntm.model.language_model import DynamicTextModel
 from dntm.reader.reading import Neighbour
@@ -96,6 +98,7 @@ class Meanings:
         self._k = k
         self.changing = "input" if model.config.dynamic_input else "output"
         """The space in which entities are named; in it words become likelier or less likely."""
+        self._topic: Topic | None = None
         naming = getattr(model, "naming", None)
         self._s = None if naming is None or self.changing != "input" else float(naming.s.detach())
 
@@ -110,19 +113,29 @@ class Meanings:
         layers = {"input": self._model.x, "output": self._model.output.y}
         return {name: Space(layer, words, rows, entities, rarity) for name, layer in layers.items()}
 
+    def topic(self, sentence: Sequence[int]) -> Float[Tensor, " dim"]:
+        """What a sentence, as rows of the vocabulary, speaks of."""
+        if self._topic is None:
+            self._topic = Topic(self._model.x.weight, self._vocabulary.entities)
+        return self._topic.of(sentence)
+
     def of(
         self,
         entities: Sequence[int],
         before: Float[Tensor, "mentions context_dim"],
         after: Float[Tensor, "mentions context_dim"],
+        topics: Sequence[Float[Tensor, "mentions dim"]] = (),
     ) -> list[Meaning]:
-        """What each of these entities means once its d has gone from `before` to `after`."""
-        moves = {
-            name: _Move(
-                space, space.embeddings(entities, before), space.embeddings(entities, after)
-            )
-            for name, space in self.spaces.items()
-        }
+        """What each of these entities means once its d has gone from `before` to `after`.
+
+        `topics` are those of the sentences that mention it, before and after.
+        """
+        moves = {}
+        for name, space in self.spaces.items():
+            states = [space.embeddings(entities, d) for d in (before, after)]
+            if self._s is not None and name == self.changing and topics:
+                states = [with_topic(x_e, c_e) for x_e, c_e in zip(states, topics, strict=True)]
+            moves[name] = _Move(space, *states)
         naming = moves[self.changing]
         then, now = naming.probabilities(self._s)
         named = naming.near if self._s is None else now
@@ -143,7 +156,7 @@ class Meanings:
 
     @torch.no_grad()
     def tried(
-        self, x_e: Float[Tensor, "mentions dim"], words: Sequence[str]
+        self, g_e: Float[Tensor, "mentions dim"], words: Sequence[str]
     ) -> list[tuple[str, bool]]:
         """For entities that stand for these words: how sure is said, and whether the word is shown.
 
@@ -152,7 +165,7 @@ class Meanings:
         if self._s is None:
             return []
         space = self.spaces[self.changing]
-        likely = (space.near(x_e)[1] * self._s + space.rarity).softmax(1)
+        likely = (space.near(g_e)[1] * self._s + space.rarity).softmax(1)
         values, numbers = highest(likely, min(SHOWN, likely.shape[1]))
         shown = [[space.listed[number] for number in row] for row in numbers.tolist()]
         sure = values.sum(1).tolist()

@@ -53,6 +53,8 @@ class ReadingPosition:
     """Who has which row."""
     occurrences: Mapping[int, int]
     """How often each entity has occurred."""
+    topics: Mapping[int, torch.Tensor] = field(repr=False)
+    """What the sentences speak of that have mentioned each entity."""
     names: Mapping[int, str]
     """What each entity of the text is called, also those still to come."""
     surfaces: Mapping[tuple[str, ...], int]
@@ -84,6 +86,7 @@ class Assembly:
         self._meanings = meanings
         self.index = 0
         self.occurrences: dict[int, int] = {}
+        self.topics: dict[int, torch.Tensor] = {}
         self.words = WordIndex(text.text)
 
     def add(self, steps: Sequence[Step]) -> list[SentenceReading]:
@@ -105,6 +108,7 @@ class Assembly:
         """Go on after a position that an earlier reading of the same beginning reached."""
         self.index = position.sentences
         self.occurrences = dict(position.occurrences)
+        self.topics = dict(position.topics)
         end = self.text.sentences[self.index - 1][-1].end
         self.words = WordIndex(self.text.text, position.word, end)
 
@@ -147,6 +151,7 @@ class Assembly:
         """The entities mentioned in each sentence as they stand after it."""
         readings: list[list[EntityReading]] = [[] for _ in steps]
         flat: list[tuple[int, int, int, int]] = []
+        topics: list[tuple[torch.Tensor, torch.Tensor]] = []
         if self._meanings is None:
             return readings
         for s, step in enumerate(steps):
@@ -157,11 +162,13 @@ class Assembly:
                 if token.entity and row
             }
             flat += [(s, entity, *both) for entity, both in mentioned.items()]
+            topics += self._speaks_of(step.rows, mentioned)
         if not flat:
             return readings
         before = torch.stack([steps[s].before[row - 1] for s, _, row, _ in flat])
         after = torch.stack([steps[s].after[row - 1] for s, _, row, _ in flat])
-        found = self._meanings.of([row for _, _, row, _ in flat], before, after)
+        spoken_of = [torch.stack(states) for states in zip(*topics, strict=True)]
+        found = self._meanings.of([row for _, _, row, _ in flat], before, after, spoken_of)
         for (s, entity, row, occurrence), meaning, d in zip(
             flat, found, after.tolist(), strict=True
         ):
@@ -181,6 +188,17 @@ class Assembly:
             )
             readings[s].append(reading)
         return readings
+
+    def _speaks_of(
+        self, sentence: Sequence[int], mentioned: Iterable[int]
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """For each entity what its sentences spoke of before this one, and with it."""
+        assert self._meanings is not None
+        here = self._meanings.topic(sentence)
+        for entity in mentioned:
+            before = self.topics.get(entity, torch.zeros_like(here))
+            self.topics[entity] = before + here
+            yield before, self.topics[entity]
 
 
 class WordIndex:
@@ -290,6 +308,7 @@ class Streaming:
             static=static,
             lender=self._engine.lender(),
             occurrences={},
+            topics={},
             names=text.names(),
             surfaces=text.surfaces(self._engine.lexicon),
             word=0,
@@ -350,6 +369,7 @@ class Streaming:
             static=static,
             lender=lender,
             occurrences=dict(assembly.occurrences),
+            topics=dict(assembly.topics),
             word=assembly.words.index + 1,
         )
 
