@@ -12,7 +12,9 @@ TEXTS := wikinews novels academic
 PARTS := ontogum litbank craft wikinews novels
 LAST  := ontogum litbank craft wikinews-last novels-last
 SECOND := ontogum litbank craft wikinews-second novels-second
+DEV   := ontogum litbank wikinews-second
 MODELS := both baseline
+BOX   := src/dntm/pretrained
 DNTM  := $(BIN)/dntm
 BUILD  = $(DNTM) data build --max-sentences 28 --vocabulary-of $(WORK)/encoder --lower-case
 
@@ -25,10 +27,10 @@ READ_wikinews := 4000
 READ_novels   := 12
 
 .PHONY: default-model
-default-model: $(WORK)/both-second/all_results.json $(WORK)/baseline-second/all_results.json
-	$(DNTM) evaluate $(WORK)/both-second $(WORK)/baseline-second --split dev --cache --own-cache --no-records
+default-model: $(WORK)/both-second/all_results.json $(WORK)/baseline-second/all_results.json | $(WORK)/dataset-dev
 	$(DNTM) export $(WORK)/both-second --static $(WORK)/baseline-second --overwrite \
-		--output-dir src/dntm/pretrained --note "$$(cat docs/default_model_note.txt)"
+		--output-dir $(BOX) --note "$$(cat docs/default_model_note.txt)"
+	$(DNTM) evaluate $(BOX) $(BOX)/static --dataset $(WORK)/dataset-dev --split dev --cache --own-cache --no-records
 
 .PHONY: default-readings
 default-readings: | install
@@ -101,6 +103,10 @@ $(WORK)/dataset-last: | $(LAST:%=$(WORK)/parts/%)
 
 $(WORK)/dataset-second: | $(SECOND:%=$(WORK)/parts/%)
 	$(DNTM) data join $(SECOND:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
+
+# One novel would be most of what caches are tuned on
+$(WORK)/dataset-dev: | $(DEV:%=$(WORK)/parts/%)
+	$(DNTM) data join $(DEV:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
 
 # The encoder stays as pretraining left it. Two epochs, a last one in which naming counts most, and the
 # second round with the encoder that has learned on

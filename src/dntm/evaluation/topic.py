@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import entity_rows
 
-TOPIC = 0.3
+TOPIC = 0.2
 """The share t."""
 SMOOTHING = 1e-3
 """SIF's a."""
