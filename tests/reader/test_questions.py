@@ -1,4 +1,6 @@
+import copy
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,17 @@ def test_an_impossible_choice_is_refused(
 def test_a_sentence_to_fill_has_one_gap(reader: Reader, sentence: str) -> None:
     with pytest.raises(ValueError, match="gaps, expected one"):
         reader.fill(sentence, STORY)
+
+
+def test_a_newcomer_in_place_of_the_first_one_is_still_the_next(reader: Reader) -> None:
+    model = copy.deepcopy(reader.models.dynamic)
+    model.config = replace(model.config, newcomer=True)
+    named = Reader(replace(reader.models, dynamic=model, static=model))
+
+    swap = named.swap(anonymized("1 met the old man", "2 left 3", "3 met 2"), (0, 0), 2)
+
+    assert max(surprisals(swap.after)) < 30
+    assert surprisals(swap.after)[0] == pytest.approx(surprisals(swap.before)[0])
 
 
 def test_a_swap_tells_what_another_referent_changes(any_reader: Reader) -> None:

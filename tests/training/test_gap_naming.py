@@ -197,9 +197,14 @@ def test_a_language_model_that_names_nothing_has_no_encoder_to_learn_on(
     )  # fmt: skip
     save_pretrained(DynamicTextModel(sizes), words, tmp_path / "model")
 
+    on = replace(settings, output_dir=tmp_path / "on", start_from=tmp_path / "model")
+    alone = replace(on, output_dir=tmp_path / "alone", model=replace(on.model, merging=None))
+    with pytest.raises(
+        ValueError, match=r"a merging function of its own: expected no model\.merging"
+    ):
+        list(pretrain_run(on))
     with pytest.raises(ValueError, match="model does not name hidden words: cannot start from it"):
-        list(pretrain_run(replace(settings, output_dir=tmp_path / "on",
-                                  start_from=tmp_path / "model")))  # fmt: skip
+        list(pretrain_run(alone))
 
 
 def test_what_only_naming_uses_is_an_error_without_it(text: Path, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ class Evaluating(Computing):
             self.output_dir.mkdir(parents=True, exist_ok=True)
             return self.output_dir / f"{name}-{model.name}-{dataset.folder.name}.csv"
         made = corpus is not None and not (Path(corpus) / "dataset.json").is_file()
-        if made or model == _folder("default"):
+        if made or resolved(model).is_relative_to(resolved(_folder("default"))):
             return None
         return result_file(model, dataset, name)
 
@@ -209,9 +209,10 @@ class Evaluate(Evaluating):
     by_document: Path | None = None
     """Also write each document's tokens and nats by group, a row for each run, to this CSV file."""
     against: str | None = None
-    """Also compare every row of the table with the one of this name, such as "runs/a + cache",
-    with 95 % intervals of a paired bootstrap over whole documents. Runs that differ in a number
-    at their end, such as runs/a-1 and runs/a-2, are seeds of one: runs/a."""
+    """Also compare the other rows of the table with the one of this name, such as "runs/a + cache",
+    with 95 % intervals of a paired bootstrap over whole documents. "runs/a" stands for runs/a-1,
+    runs/a-2, ... together where there is no such run: then all runs are taken for seeds of what
+    is left without the number at their end."""
 
     def run(self) -> None:
         """Print the table and write the records."""
@@ -229,7 +230,7 @@ class Evaluate(Evaluating):
                 for way, records in self._score(run, dataset, documents):
                     name = f"{run}{f' + {way}' if way else ''}"
                     table[name] = as_plain(score_groups(records))
-                    seeds.setdefault(_without_seed(name), []).append(records)
+                    seeds.setdefault(self._row(name, models), []).append(records)
                     groups = [group_sums([records], group) for group in GROUPS]
                     sums += [[name, *row] for row in document_rows(groups)]
                     file = f"records-{self.split}{f'-{way}' if way else ''}"
@@ -248,21 +249,26 @@ class Evaluate(Evaluating):
     def _check_against(self, models: list[Path]) -> None:
         if self.against is None:
             return
-        names = ["", *(" + " + way for way, asked in self._ways().items() if asked)]
-        rows = dict.fromkeys(_without_seed(f"{run}{name}") for run in models for name in names)
-        if self.against not in rows:
-            found = ", ".join(f'"{row}"' for row in rows)
-            raise ValueError(f'against "{self.against}", expected one of {found}')
+        from dntm.model.checkpoint import best_of
+        from dntm.model.kneser_ney import KneserNey
 
-    def _ways(self) -> dict[str, bool]:
-        """What can be added to a model, and whether it is asked for."""
         both = self.cache and self.dynamic_evaluation
-        return {
-            "dynamic-evaluation": self.dynamic_evaluation,
-            "own-cache": self.own_cache,
-            "cache": self.cache,
-            "cache-and-dynamic-evaluation": both,
-        }
+        ways = {"dynamic-evaluation": self.dynamic_evaluation, "own-cache": self.own_cache,
+                "cache": self.cache, "cache-and-dynamic-evaluation": both}  # fmt: skip
+        added = ["", *(f" + {way}" for way, asked in ways.items() if asked)]
+        rows = dict.fromkeys(
+            self._row(f"{run}{more}", models)
+            for run in models
+            for more in ([""] if KneserNey.is_in(best_of(run)) else added)
+        )
+        if self.against not in rows or len(rows) == 1:
+            found = ", ".join(f'"{row}"' for row in rows)
+            raise ValueError(f'against "{self.against}", expected one of several rows: {found}')
+
+    def _row(self, name: str, models: list[Path]) -> str:
+        """What a row of the table is called where rows are compared."""
+        one = any(str(self.against).partition(" + ")[0] == str(run) for run in models)
+        return name if one else re.sub(r"-\d+(?= \+ |$)", "", name)
 
     def _compared(
         self, seeds: dict[str, list[Records]], dataset: Dataset
@@ -341,10 +347,6 @@ class Evaluate(Evaluating):
         numbers = ", ".join(f"{name} {value:g}" for name, value in asdict(found).items())
         print(f"{kind.FILE}: {numbers}", file=sys.stderr)
         return found
-
-
-def _without_seed(name: str) -> str:
-    return re.sub(r"-\d+(?= \+ |$)", "", name)
 
 
 @dataclass(frozen=True, kw_only=True)

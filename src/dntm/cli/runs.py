@@ -222,7 +222,7 @@ def print_groups(title: str, models: Mapping[str, Mapping[str, Mapping[str, Any]
 def print_changes(title: str, models: Mapping[str, Mapping[str, Comparison]]) -> None:
     """Change of each token group's perplexity and its interval, a row a model."""
     print(title)
-    print(" " * 28 + "".join(f"{title.short:>24}" for title in TITLES.values()))
+    print(" " * 28 + "".join(f"{group.short:>28}" for group in TITLES.values()))
     for name, groups in models.items():
         cells = []
         for group in TITLES:
@@ -230,7 +230,7 @@ def print_changes(title: str, models: Mapping[str, Mapping[str, Comparison]]) ->
             if c := groups.get(group):
                 change, low, high = (100 * (v - 1) for v in (c.ratio, *c.ratio_interval))
                 cells[-1] = f"{change:+.1f} % [{low:+.1f}, {high:+.1f}]"
-        print(f"{_short(name):<28}" + "".join(f"{cell:>24}" for cell in cells))
+        print(f"{_short(name):<28}" + "".join(f"{cell:>28}" for cell in cells))
 
 
 def print_cloze(title: str, models: Mapping[str, ClozeSummary]) -> None:

@@ -33,8 +33,10 @@ class Loan(NamedTuple):
 class Lender:
     """Gives rows to entities, sentence by sentence."""
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, *, in_order: bool = False) -> None:
+        """With `in_order` a newcomer gets the first free row, whatever its number."""
         self._rows = rows
+        self._in_order = in_order
         self._unused = dict.fromkeys(range(1, rows + 1))
         self._row: dict[int, int] = {}
         """The row of each entity that has one, the one mentioned longest ago first."""
@@ -50,7 +52,8 @@ class Lender:
                 continue
             row = self._row.pop(token, None)
             if row is None and self._unused:
-                row = token if token in self._unused else next(iter(self._unused))
+                own = token in self._unused and not self._in_order
+                row = token if own else next(iter(self._unused))
                 del self._unused[row]
             elif row is None:
                 longest_ago = next((entity for entity in self._row if entity not in here), None)
@@ -65,7 +68,7 @@ class Lender:
 
     def copy(self) -> "Lender":
         """The same, to go on from here more than once."""
-        other = Lender(0)
+        other = Lender(0, in_order=self._in_order)
         other._unused, other._row = dict(self._unused), dict(self._row)
         return other
 

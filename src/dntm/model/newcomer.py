@@ -9,7 +9,7 @@ So all rows without an owner together stand for that one:
 There is nothing to learn in it. Without it a model leaves a part of every prediction to entities
 that cannot come now, and the surprisal of a new one is for the most part about its number.
 
-Departure: the paper has no such rule. `ModelConfig.newcomer` adds it to any model.
+Departure: the paper has no such rule. `ModelConfig.newcomer` adds it to any neural model.
 """
 
 import torch

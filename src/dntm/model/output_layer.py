@@ -8,7 +8,7 @@ dynamic logits are few, and join the static ones before the log-sum-exp.
 Beyond the paper, `ModelConfig.direct`: where the token just read is an entity, h_{t-1} + W_dh d_e
 takes the place of h_{t-1}, with the d_e that x_e was made of; W_dh is zero at first.
 
-Departure: the last of these.
+Departure: `direct` is not in the paper.
 
 The layer is half of the model's work. Over chunks of tokens that fit the cache, with the logits
 transposed (W h^T), its loss makes the gradients while the logits are there and keeps none of them.
@@ -53,7 +53,7 @@ class OutputLayer(nn.Module):
         d: Float[Tensor, "states context_dim"],
         states: Int[np.ndarray, " tokens"],
     ) -> Float[Tensor, "tokens hidden_dim"]:
-        """H with W_dh d for the states of the entities just read; -1 where it was a word."""
+        """The sum h + W_dh d; `states` are those of the entities just read, -1 after a word."""
         if self.W_dh is None:
             return h
         after = np.flatnonzero(states >= 0)

@@ -240,7 +240,7 @@ class SentenceLoop(nn.Module):
         terms = [name for name in ("salience", "newcomer", "direct") if getattr(config, name)]
         if config.variant != "both" or terms:
             raise ValueError(
-                f"variant {config.variant!r} {' '.join(terms)}: the naive loop has only variant "
+                f"variant {' '.join([config.variant, *terms])}: the naive loop has only variant "
                 "both, without terms beyond the paper"
             )
         self.model, self.reference = model, Reference.of(model)

@@ -186,7 +186,9 @@ class Engine:
 
     def lender(self) -> Lender:
         """Gives rows to the entities of a text."""
-        return Lender(self.models.vocabulary.entities)
+        # A newcomer of a swapped or unfinished text is the next one, too.
+        in_order = self.models.dynamic.config.newcomer
+        return Lender(self.models.vocabulary.entities, in_order=in_order)
 
     def advance(
         self,

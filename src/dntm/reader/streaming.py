@@ -162,7 +162,8 @@ class Assembly:
                 if token.entity and row
             }
             flat += [(s, entity, *both) for entity, both in mentioned.items()]
-            topics += self._speaks_of(step.rows, mentioned)
+            if mentioned:
+                topics += self._speaks_of(step.rows, mentioned)
         if not flat:
             return readings
         before = torch.stack([steps[s].before[row - 1] for s, _, row, _ in flat])

@@ -102,8 +102,8 @@ class TrainConfig:
     seed: int = 1
     """Seed of the initial weights, the order of documents and dropout."""
     start_from: Path | None = None
-    """A run or checkpoint whose weights to begin with, where they fit; e.g. a trained baseline. An
-    encoder that --pretrained brings and that is fixed is not replaced."""
+    """A run or checkpoint whose weights to begin with, where they fit; e.g. a trained baseline.
+    What --pretrained brings and fixes is not replaced."""
     pretrained: Path | None = None
     """A pretraining run: its embeddings and context encoder to begin with."""
     vectors: Path | None = None

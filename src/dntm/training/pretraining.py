@@ -127,6 +127,10 @@ def _copy(model: SentenceCompletion, store: TokenStore, source: Path) -> None:
     """
     folder = best_of(source)
     if is_language_model(folder):
+        if getattr(model, "merging", None) is not None:
+            raise ValueError(
+                f"{source} has a merging function of its own: expected no model.merging"
+            )
         weights, words = _of_language_model(folder)
         for name, parameter in model.named_parameters():
             parameter.requires_grad_(name.startswith("encoder."))
