@@ -37,6 +37,7 @@ def build(
         salience=salience or beyond,
         newcomer=newcomer or beyond,
         direct=beyond,
+        pointer=beyond,
         naming=naming,
         embedding_dim=5,
         hidden_dim=5 if tied else 4,

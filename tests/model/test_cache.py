@@ -11,7 +11,7 @@ import torch
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.rows import encode
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model import cache as cache_module
+from dntm.model import history
 from dntm.model.cache import Cache, OwnCache, best_weight
 from dntm.model.checkpoint import save_pretrained
 from dntm.model.fast.window import windows
@@ -115,7 +115,7 @@ def test_a_weight_of_zero_changes_no_bit() -> None:
 
 
 def test_no_more_than_its_size_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_module, "SIZE", 4)
+    monkeypatch.setattr(history, "SIZE", 4)
     model = build("baseline", "gru")
     [document] = [[[BOS, 7, 8, 9, 10, 11, EOS], [BOS, 7, 6, EOS]]]
     h, _, _ = model.log_distribution(model.plan([document]), model.initial_state(1), [7])

@@ -14,7 +14,7 @@ from dntm.corpus.rows import DocumentRows, Lender, encode
 from dntm.corpus.vocabulary import Vocabulary, entity_rows
 from dntm.model.config import ModelConfig
 from dntm.model.fast.entity_memory import indices
-from dntm.model.fast.read import predict, read
+from dntm.model.fast.read import distribution, read
 from dntm.model.fast.window import windows
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.reading_state import ReadingState
@@ -35,7 +35,7 @@ VARIANTS = [
     replace(CONFIG, variant="input"),
     replace(CONFIG, variant="output", merging="attention"),
     replace(CONFIG, variant="baseline", salience=True),
-    replace(CONFIG, merging="mean", salience=True, direct=True),
+    replace(CONFIG, merging="mean", salience=True, direct=True, pointer=True),
 ]
 CROWD: list[list[Token]] = [
     [1, "met", 2, "."],
@@ -109,8 +109,7 @@ class Found:
             window = model.plan(text.sentences, loans=text.loans)
             found = read(model, window, self.state.select(text.kept))
             layout = window.layout
-            h, entities = predict(model, found, layout.predicting)
-            log_p = model.output.log_distribution(h, entities)
+            h, log_p = distribution(model, found, layout.predicting)
             odds = log_p - log_p[:, 2:3]
             document = layout.document[layout.sentence[layout.predicting]]
             for number, own in enumerate(text.documents):

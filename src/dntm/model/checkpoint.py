@@ -42,7 +42,7 @@ READABLE = (1, 2)
 RENAMED = {"x.W_d": "x.W_dx", "output.y.W_d": "output.y.W_dy"}
 """What version 1 called some parameters."""
 WEIGHTS, CONFIG, VOCABULARY = "model.safetensors", "config.json", "vocab.txt"
-ADDED = {"salience", "newcomer", "direct", "naming", "kind", "layers", "heads"}
+ADDED = {"salience", "newcomer", "direct", "pointer", "naming", "kind", "layers", "heads"}
 """Settings that checkpoints written before them lack; they mean the default."""
 CHECKSUM = "sha256"
 """Where the header of the weights has it."""

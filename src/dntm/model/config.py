@@ -59,6 +59,9 @@ class ModelConfig:
     direct: bool = False
     """Beyond the paper, in variants with dynamic input: after a mention the output layer reads d_e
     itself, too, and not only what the LSTM makes of x_e."""
+    pointer: bool = False
+    """Beyond the paper: let the output layer point at what the document has said in like moments,
+    too; a cache that is learned with the model."""
     naming: bool = False
     """Beyond the paper: name hidden words by what their embeddings are near to."""
     tied: bool = False

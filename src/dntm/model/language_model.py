@@ -19,9 +19,10 @@ from torch import Tensor
 from dntm.corpus.vocabulary import entity_rows, row_of_entity
 from dntm.model.config import ModelConfig
 from dntm.model.fast.entity_memory import indices
-from dntm.model.fast.read import Read, predict, read, recall
+from dntm.model.fast.read import Read, distribution, point, predict, read, scores
 from dntm.model.fast.window import EncodedDocument, Loans, Window, plan
 from dntm.model.naming import Naming
+from dntm.model.output_layer import More
 from dntm.model.parameters import Parameters
 from dntm.model.reading_state import ReadingState
 
@@ -77,7 +78,9 @@ class DynamicTextModel(Parameters):
         h, entities = predict(self, found, window.layout.predicting, generator)
         targets = indices(window.layout.targets, h)
         rows = self.output.sample(targets, sample, self.config.entities, generator)
-        nats = self.output.loss(h, entities, targets, rows)
+        pointed = point(self, found, window.layout.predicting, h, entities)
+        more = None if pointed is None else More(pointed.all(), pointed.of(targets))
+        nats = self.output.loss(h, entities, targets, rows, more)
         named = nats.new_zeros(()) if self.naming is None else 0 * self.naming.s
         if answers is not None and self.naming is not None and answers.any():
             named = self._named(found, answers, self.naming)
@@ -100,12 +103,9 @@ class DynamicTextModel(Parameters):
     ) -> tuple[list[Float[np.ndarray, " _"]], ReadingState]:
         """Log-probabilities of each document's predicted tokens, and the state after them."""
         found = read(self, window, state)
-        h, entities = predict(self, found, window.layout.predicting)
-        targets = indices(window.layout.targets, h)
-        scores = self.output.score(h, entities, targets)
-        if cached := recall(self, found, window.layout.predicting):
-            scores = cached.score(scores, targets)
-        parts = np.split(scores.cpu().numpy(), np.cumsum(window.layout.predicted)[:-1])
+        targets = indices(window.layout.targets, found.h)
+        scored = scores(self, found, window.layout.predicting, targets)
+        parts = np.split(scored.cpu().numpy(), np.cumsum(window.layout.predicted)[:-1])
         return parts, found.after
 
     @torch.no_grad()
@@ -124,10 +124,7 @@ class DynamicTextModel(Parameters):
         if np.any(np.diff(chosen) <= 0) or np.any((chosen < 0) | (chosen >= tokens)):
             raise ValueError(f"positions {positions}, expected rising ones below {tokens}")
         found = read(self, window, state)
-        h, entities = predict(self, found, chosen)
-        log_p = self.output.log_distribution(h, entities)
-        if cached := recall(self, found, chosen):
-            log_p = cached.distribution(log_p)
+        h, log_p = distribution(self, found, chosen)
         return h, log_p, found.after
 
 

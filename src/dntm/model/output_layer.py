@@ -66,15 +66,19 @@ class OutputLayer(nn.Module):
         dynamic: Float[Tensor, "tokens entities"] | None,
         targets: Int[Tensor, " tokens"],
         rows: "Rows | None" = None,
+        more: "More | None" = None,
     ) -> Float[Tensor, ""]:
-        """The sum of -log p(target), in nats; of `rows` alone an estimate of it."""
+        """The sum of -log p(target), in nats; of `rows` alone an estimate of it.
+
+        There may be `more` logits than those of words.
+        """
         y: Tensor = self.y.weight
         b: Tensor = self.b
         if rows is not None:
             y = nn.functional.embedding(rows.rows, y)
             b = b.index_select(0, rows.rows) + rows.log_weight
             targets = torch.searchsorted(rows.rows, targets)
-        inputs = (h, y, b, dynamic, targets)
+        inputs = (h, y, b, dynamic, targets, *(more or (None, None)))
         nats: Tensor = _Loss.apply(*inputs)  # type: ignore[no-untyped-call]
         return nats
 
@@ -113,22 +117,24 @@ class OutputLayer(nn.Module):
         h: Float[Tensor, "tokens hidden_dim"],
         dynamic: Float[Tensor, "tokens entities"] | None,
         targets: Int[Tensor, " tokens"],
-    ) -> Float[Tensor, " tokens"]:
-        """The log-probability of each target."""
-        scores = h.new_empty(len(h))
+    ) -> tuple[Float[Tensor, " tokens"], Float[Tensor, " tokens"]]:
+        """The log-probability of each target, and the log sum exp of all logits."""
+        scores, log_sum = h.new_empty(2, len(h))
         for chunk in _chunks(len(h)):
             logits = self._logits(h[chunk], None if dynamic is None else dynamic[chunk])
             picked = logits.gather(0, targets[chunk].unsqueeze(0)).squeeze(0)
-            scores[chunk] = picked - logits.logsumexp(0)
-        return scores
+            log_sum[chunk] = logits.logsumexp(0)
+            scores[chunk] = picked - log_sum[chunk]
+        return scores, log_sum
 
     def log_distribution(
         self,
         h: Float[Tensor, "tokens hidden_dim"],
         dynamic: Float[Tensor, "tokens entities"] | None,
-    ) -> Float[Tensor, "tokens vocabulary"]:
-        """The log-probability of every row of the vocabulary."""
-        return self._logits(h, dynamic).log_softmax(0).t()
+    ) -> tuple[Float[Tensor, "tokens vocabulary"], Float[Tensor, " tokens"]]:
+        """The log-probability of every row of the vocabulary, and the log sum exp of its logits."""
+        logits = self._logits(h, dynamic)
+        return logits.log_softmax(0).t(), logits.logsumexp(0)
 
     def entities(
         self, h: Float[Tensor, "tokens hidden_dim"], entities: int
@@ -152,6 +158,15 @@ class Rows(NamedTuple):
     log_weight: Float[Tensor, " rows"]
 
 
+class More(NamedTuple):
+    """Logits beside those of words, each of which stands for a word, too (`pointer`)."""
+
+    all: Float[Tensor, " tokens"]
+    """Their log sum exp, at every token."""
+    of_target: Float[Tensor, " tokens"]
+    """That of those that stand for the target."""
+
+
 def _chunks(tokens: int) -> list[slice]:
     return [slice(start, start + CHUNK) for start in range(0, tokens, CHUNK)]
 
@@ -168,15 +183,24 @@ class _Loss(torch.autograd.Function):
 
     d loss / d logits is softmax - one-hot. The softmax of a chunk stays unnormalised: dividing h
     and the result by the sums costs less than dividing the chunk. The one-hot part is a matter of
-    single rows, and is taken off in the end.
+    single rows, and is taken off in the end. With more logits beside those of words the words have
+    a share of the one, and their target's a share of the other.
     """
 
     @staticmethod
     def forward(  # noqa: PLR0917 (autograd passes by position)
-        ctx: Any, h: Tensor, y: Tensor, b: Tensor, dynamic: Tensor | None, targets: Tensor
+        ctx: Any,
+        h: Tensor,
+        y: Tensor,
+        b: Tensor,
+        dynamic: Tensor | None,
+        targets: Tensor,
+        more: Tensor | None,
+        of_target: Tensor | None,
     ) -> Tensor:
         dh, dy, db = torch.empty_like(h), torch.zeros_like(y), torch.zeros_like(b)
         ddynamic = None if dynamic is None else torch.empty_like(dynamic)
+        words, hits = torch.ones_like(h[:, 0]), torch.ones_like(h[:, 0])
         nats = h.new_zeros(())
         for chunk in _chunks(len(h)):
             logits = _logits(h[chunk], y, b, None if dynamic is None else dynamic[chunk])
@@ -184,24 +208,33 @@ class _Loss(torch.autograd.Function):
             peak = logits.amax(0)
             exp = logits.sub_(peak).exp_()
             total = exp.sum(0)
-            nats += (total.log() + peak - picked).sum()
+            log_sum = total.log() + peak
             share = total.reciprocal_()
+            if more is not None and of_target is not None:
+                words[chunk] = torch.sigmoid(log_sum - more[chunk])
+                hits[chunk] = torch.sigmoid(picked - of_target[chunk])
+                share.mul_(words[chunk])
+                log_sum = torch.logaddexp(log_sum, more[chunk])
+                picked = torch.logaddexp(picked, of_target[chunk])
+            nats += (log_sum - picked).sum()
             torch.mul(exp.t() @ y, share.unsqueeze(1), out=dh[chunk])
             dy.addmm_(exp, h[chunk] * share.unsqueeze(1))
             db.addmv_(exp, share)
             if ddynamic is not None:
                 entities = exp[entity_rows(ddynamic.shape[1])]
                 torch.mul(entities, share, out=ddynamic[chunk].t())
-        dh -= y.index_select(0, targets)
-        dy.index_add_(0, targets, h, alpha=-1)
-        db.sub_(torch.bincount(targets, minlength=len(b)))
+        dh -= y.index_select(0, targets) * hits.unsqueeze(1)
+        dy.index_add_(0, targets, h * hits.unsqueeze(1), alpha=-1)
+        db.index_add_(0, targets, hits, alpha=-1)
         if ddynamic is not None:
             entity = targets - entity_rows(ddynamic.shape[1]).start
             token = torch.nonzero((entity >= 0) & (entity < ddynamic.shape[1])).squeeze(1)
-            ddynamic[token, entity[token]] -= 1
-        ctx.save_for_backward(dh, dy, db, ddynamic)
+            ddynamic[token, entity[token]] -= hits[token]
+        of_more = (None, None) if more is None else (1 - words, hits - 1)
+        ctx.save_for_backward(dh, dy, db, ddynamic, *of_more)
         return nats
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return *(None if d is None else d * grad for d in ctx.saved_tensors), None
+        *inputs, more, of_target = (None if d is None else d * grad for d in ctx.saved_tensors)
+        return *inputs, None, more, of_target

@@ -7,6 +7,7 @@ merging.*                      the merging function                             
 output.y.weight, output.y.W_dy, output.b     the output layer                      Eqs. 1, 10
 output.W_dh                    what it reads of an entity just mentioned
 salience.*                     how recently and how often an entity was mentioned
+pointer.*                      what the document has said, as rows of the output layer
 transformer.*, entity_states.*     what a peer has in the LSTM's place, or besides it
 naming.s                       how sharply hidden words are named
 
@@ -16,15 +17,17 @@ naming.s                       how sharply hidden words are named
 import torch
 from torch import nn
 
-from dntm.model.cache import Cache, History
+from dntm.model.cache import Cache
 from dntm.model.config import ModelConfig
 from dntm.model.context_encoder import ContextEncoder
 from dntm.model.dynamic_embedding import DynamicEmbedding
 from dntm.model.entity_nlm import EntityStates
+from dntm.model.history import History
 from dntm.model.lstm import LSTM
 from dntm.model.merging import merging_function
 from dntm.model.naming import Naming
 from dntm.model.output_layer import OutputLayer
+from dntm.model.pointer import Pointer
 from dntm.model.reading_state import ReadingState
 from dntm.model.salience import Mentions, Salience
 from dntm.model.transformer import Transformer
@@ -55,6 +58,9 @@ class Parameters(nn.Module):
             direct=d if config.direct and config.dynamic_input else None,
         )
         self.salience = Salience(config.entities, config.hidden_dim) if config.salience else None
+        self.pointer = None
+        if config.pointer:
+            self.pointer = Pointer(config.hidden_dim, config.embedding_dim)
         self.naming = Naming() if config.naming else None
         self.encoder = self.merging = None
         if config.variant != "baseline":
@@ -62,7 +68,7 @@ class Parameters(nn.Module):
             self.merging = merging_function(config.merging, d)
         core = self.transformer or self.lstm
         parts = (self.output, self.x, core, self.encoder, self.merging, self.entity_states)
-        for module in parts:
+        for module in (*parts, self.pointer):
             if module is not None:
                 module.reset_parameters(generator)
         if config.tied:
@@ -79,7 +85,8 @@ class Parameters(nn.Module):
         if self.entity_states is not None:
             memory = zeros.unsqueeze(1).expand(-1, self.config.entities, -1)
             current = zeros
-        history = None if self.cache is None else (History(),) * documents
+        looks_back = self.cache is not None or self.pointer is not None
+        history = (History(),) * documents if looks_back else None
         past = None if self.transformer is None else ((),) * documents
         return ReadingState(zeros, zeros, memory, mentions, (), history, past, current)
 

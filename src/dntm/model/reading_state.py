@@ -16,9 +16,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dntm.corpus.vocabulary import BOS
-from dntm.model.cache import History
 from dntm.model.fast.layout import Layout
 from dntm.model.fast.window import Window
+from dntm.model.history import History
 from dntm.model.salience import Mentions, follow
 from dntm.model.transformer import Past
 
@@ -82,7 +82,7 @@ class ReadingState:
     kept: tuple[Kept, ...] = ()
     """Of each document's entities that have no row; empty where no document ever lent one."""
     history: tuple[History, ...] | None = None
-    """Of each document, where the model has a cache."""
+    """Of each document, where the model looks back on it."""
     past: tuple[Past, ...] | None = None
     """Of each document, where the model is a Transformer."""
     current: Float[Tensor, "batch hidden_dim"] | None = None

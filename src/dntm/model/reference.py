@@ -19,7 +19,7 @@ own layers: a sentence of every document of the batch at a time. It is what `dnt
 calls the naive loop.
 
 Beyond the paper, and without effect unless the settings ask for them: `directly`, `salience`,
-`newcomer` and `name`.
+`newcomer`, `point` and `name`.
 
 Departure: the paper does not say what becomes of several mentions in one sentence; all of them are
 encoded with the embeddings from before the sentence, and merged left to right at its end.
@@ -27,6 +27,7 @@ encoded with the embeddings from before the sentence, and merged left to right a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -67,11 +68,22 @@ class State:
     """The entities mentioned so far, by their rows."""
     mentioned: tuple[tuple[int, ...], ...] = ()
     """The rows of the entities mentioned in each sentence so far."""
+    said: tuple["Moment", ...] = ()
+    """Every token predicted so far, for the pointer."""
 
     def detach(self) -> "State":
         """The same values, cut off from their gradients."""
         entities = {row: entity.detach() for row, entity in self.entities.items()}
-        return State(self.h.detach(), self.c.detach(), entities, self.mentioned)
+        said = tuple(moment._replace(h=moment.h.detach()) for moment in self.said)
+        return State(self.h.detach(), self.c.detach(), entities, self.mentioned, said)
+
+
+class Moment(NamedTuple):
+    """h_i, the rows of w_i and of w_{i+1}."""
+
+    h: Tensor
+    read: int
+    said: int
 
 
 @dataclass(frozen=True)
@@ -99,7 +111,7 @@ class Reference:
         """
         log_p: list[Tensor] = []
         for sentence in sentences:
-            h, c, mentioned = state.h, state.c, (*state.mentioned, ())
+            h, c, mentioned, said = state.h, state.c, (*state.mentioned, ()), state.said
             x = [self.x(row, state.entities) for row in sentence]
             y = self.y(state.entities)
             for position, row in enumerate(sentence):
@@ -108,7 +120,10 @@ class Reference:
                     logits = y @ read + self.p["output.b"]
                     logits = logits + self.salience(read, mentioned)
                     logits = self.newcomer(logits, mentioned)
+                    now = Moment(h, sentence[position - 1], row)
+                    logits = self.point(logits, read, now.read, said)
                     log_p.append(logits.log_softmax(0)[row])  # Eq. 1
+                    said = (*said, now)
                 h, c = self.lstm("lstm", x[position], h, c)  # Eq. 2
                 if self.is_entity(row):
                     mentioned = (*mentioned[:-1], (*mentioned[-1], row))
@@ -116,7 +131,7 @@ class Reference:
             for position, row in enumerate(sentence):
                 if self.is_entity(row) and self.config.variant != "baseline":
                     entities[row] = self.merge(self.context(x, position), entities.get(row))
-            state = State(h, c, entities, mentioned)
+            state = State(h, c, entities, mentioned, said)
         return log_p, state
 
     def is_entity(self, row: int) -> bool:
@@ -226,6 +241,23 @@ class Reference:
         found[free[0]] = logits[free].exp().sum().log()
         return torch.stack(found)
 
+    def point(self, z: Tensor, h: Tensor, read: int, said: Sequence[Moment]) -> Tensor:
+        """Beyond the paper: each row's logit with those of the moments in which it was said."""
+        if not self.config.pointer:
+            return z
+        p = {name: self.p[f"pointer.{name}"] for name in "W_q W_k W_v v r u b theta kappa".split()}
+        found = list(z.exp())
+        for ago, (h_i, read_i, row) in enumerate(reversed(said), start=1):
+            a = p["theta"] * (h @ h_i) + (p["W_q"] @ h) @ (p["W_k"] @ h_i)
+            if read_i == read:
+                a = a + p["kappa"][int(self.is_entity(read))]
+            a = a + (p["W_v"] @ h + p["v"]) @ self.p["x.weight"][row].detach()
+            if self.is_entity(row):
+                a = a + self.p["pointer.gamma"] * z[row].detach()
+            age = min(ago.bit_length(), len(p["r"])) - 1
+            found[row] = found[row] + (a + p["r"][age] + p["u"] @ h + p["b"]).exp()
+        return torch.stack(found).log()
+
 
 class SentenceLoop(nn.Module):
     """Model D as a plain training loop has it, a sentence of every document at a time.
@@ -237,7 +269,8 @@ class SentenceLoop(nn.Module):
     def __init__(self, model: Parameters) -> None:
         super().__init__()
         config = model.config
-        terms = [name for name in ("salience", "newcomer", "direct") if getattr(config, name)]
+        beyond = ("salience", "newcomer", "direct", "pointer")
+        terms = [name for name in beyond if getattr(config, name)]
         if config.variant != "both" or terms:
             raise ValueError(
                 f"variant {' '.join([config.variant, *terms])}: the naive loop has only variant "

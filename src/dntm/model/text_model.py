@@ -16,12 +16,13 @@ from dntm.corpus.vocabulary import Vocabulary, row_of_entity
 from dntm.evaluation.cloze import ClozeText, Filled
 from dntm.evaluation.guesses import MentionEmbeddings
 from dntm.evaluation.records import Floats, Records
-from dntm.model.cache import SIZE, C, Cache, History, tune
+from dntm.model.cache import C, Cache, tune
 from dntm.model.checkpoint import best_of, from_pretrained
 from dntm.model.fast.entity_memory import indices
 from dntm.model.fast.filling import Blanks, fill
 from dntm.model.fast.read import read
 from dntm.model.fast.window import EncodedDocument, windows
+from dntm.model.history import SIZE, History
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.naming import nameable
 
@@ -89,6 +90,8 @@ class TextModel:
         """Every candidate in every gap of each text, for the cloze test."""
         if (kind := self.model.config.kind) != "dntm":
             raise ValueError(f"the model is of kind {kind}: the cloze test is for kind dntm alone")
+        if self.model.cache is not None:
+            raise ValueError("the model has a cache: the cloze test is for models without one")
         remaining = iter(texts)
         while batch := list(islice(remaining, CLOZE_BATCH)):
             yield from _fill_batch(self, batch)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model.fast.entity_memory import indices
-from dntm.model.fast.read import Read, predict, read, recall
+from dntm.model.fast.read import Read, distribution, predict, read
 from dntm.model.fast.window import Window
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.reading_state import ReadingState
@@ -65,10 +65,10 @@ def _predicted(
 ) -> tuple[Float[np.ndarray, " predicted"], Float[np.ndarray, " predicted"]]:
     """Log-probability and entropy of every token that a window predicts."""
     layout = found.window.layout
+    if model.cache is not None or model.pointer is not None:
+        return _recalled(model, found)
     h, dynamic = predict(model, found, layout.predicting)
     targets = indices(layout.targets, h)
-    if model.cache is not None:
-        return _recalled(model, found, h, dynamic, targets)
     chunks = range(0, len(h), AT_ONCE)
     pieces = [
         _scored(
@@ -84,20 +84,15 @@ def _predicted(
 
 
 def _recalled(
-    model: DynamicTextModel,
-    found: Read,
-    h: Float[Tensor, "predicted hidden_dim"],
-    dynamic: Float[Tensor, "predicted entities"] | None,
-    targets: Int[Tensor, " predicted"],
+    model: DynamicTextModel, found: Read
 ) -> tuple[Float[np.ndarray, " predicted"], Float[np.ndarray, " predicted"]]:
-    """The same with a cache, from whole distributions, a few at a time."""
-    scores, entropies = h.new_empty(2, len(h))
-    for start in range(0, len(h), WHOLE):
+    """The same where the model looks back, from whole distributions, a few at a time."""
+    layout = found.window.layout
+    targets = indices(layout.targets, found.h)
+    scores, entropies = found.h.new_empty(2, len(targets))
+    for start in range(0, len(targets), WHOLE):
         chunk = slice(start, start + WHOLE)
-        entities = None if dynamic is None else dynamic[chunk]
-        log_p = model.output.log_distribution(h[chunk], entities)
-        if cached := recall(model, found, found.window.layout.predicting[chunk]):
-            log_p = cached.distribution(log_p)
+        _, log_p = distribution(model, found, layout.predicting[chunk])
         scores[chunk] = log_p.gather(1, targets[chunk].unsqueeze(1)).squeeze(1)
         entropies[chunk] = torch.special.entr(log_p.exp()).sum(1)
     return scores.cpu().numpy(), entropies.cpu().numpy()

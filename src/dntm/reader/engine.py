@@ -88,7 +88,7 @@ def without_memory(model: DynamicTextModel) -> DynamicTextModel:
     with torch.device("meta"):  # every one of its tensors is replaced
         static = DynamicTextModel(replace(model.config, variant="baseline", naming=False))
     static.lstm, static.output.b = model.lstm, model.output.b
-    static.salience, static.cache = model.salience, model.cache
+    static.salience, static.pointer, static.cache = model.salience, model.pointer, model.cache
     static.x.weight, static.output.y.weight = model.x.weight, model.output.y.weight
     return static
 

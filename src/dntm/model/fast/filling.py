@@ -5,7 +5,8 @@
 
 Embeddings change only between sentences, so a candidate changes nothing but what the LSTM of Eq. 2
 reads in the gap: the window is read once, and each candidate goes on from the h and c before the
-gap. The rests of all gaps run side by side, those of like length together.
+gap. The rests of all gaps run side by side, those of like length together. A pointer looks back on
+the document before the gap, on the candidate in it, and on the rest as it is with this candidate.
 """
 
 from collections.abc import Iterator
@@ -14,13 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from torch import Tensor
 
 from dntm.corpus.vocabulary import entity_of_row, row_of_entity
 from dntm.model.fast.entity_memory import indices
 from dntm.model.fast.layout import lay_out_ragged
-from dntm.model.fast.read import Read, entity_logits, predict
+from dntm.model.fast.read import Read, distribution, entity_logits
 from dntm.model.fast.recurrence import State, ragged_lstm
+from dntm.model.history import SIZE, Moments, look_back
 from dntm.model.parameters import Parameters
+from dntm.model.pointer import Pointed
 from dntm.model.salience import Mentions
 
 PLACES = 4096
@@ -50,9 +54,9 @@ def fill(model: Parameters, read: Read, blanks: Blanks) -> tuple[Scores, Scores]
 
 
 def _in_gap(model: Parameters, read: Read, blanks: Blanks) -> Scores:
-    h, entities = predict(model, read, blanks.token - 1)
-    rows = model.output.log_distribution(h, entities).cpu().numpy()
-    scores: Scores = rows[blanks.gap, row_of_entity(blanks.entity)].astype(np.float64)
+    _, log_p = distribution(model, read, blanks.token - 1)
+    rows = row_of_entity(blanks.entity)
+    scores: Scores = log_p.cpu().numpy()[blanks.gap, rows].astype(np.float64)
     return scores
 
 
@@ -78,7 +82,7 @@ def _of_rest(model: Parameters, read: Read, blanks: Blanks) -> Scores:
         # `entity_logits` wants positions in reading order.
         order = np.argsort(position, kind="stable")
         position, sequence = position[order], ragged.sequence[order]
-        h = h.index_select(0, indices(order, h))
+        h = keys = h.index_select(0, indices(order, h))
         mentioned = read.window.mentioned(position)
         gap = position == token[sequence]
         mentioned[gap] = states[chosen[sequence[gap]]]
@@ -86,9 +90,63 @@ def _of_rest(model: Parameters, read: Read, blanks: Blanks) -> Scores:
         mentions = _had_it_been(read, blanks, chosen[sequence], position)
         entities = entity_logits(model, read, h, position, mentions)
         targets = indices(layout.tokens[layout.read[position + 1]], h)
-        found = model.output.score(h, entities, targets).cpu().numpy().astype(np.float64)
-        scores[chosen] = np.bincount(sequence, found, minlength=len(chosen))
+        found, log_sum = model.output.score(h, entities, targets)
+        if model.pointer is not None:
+            z = model.output.entities(h, model.config.entities)
+            z = z if entities is None else z + entities
+            candidate = chosen[sequence]
+            for rest in _rests(read, blanks, candidate, position, targets, keys):
+                at, moments = rest
+                a = model.pointer.logits(moments, h[at], model.x.weight, z[at])
+                pointed = Pointed(((a, moments.said),)).recall(log_sum[at])
+                found[at] = pointed.score(found[at], targets[at])
+        each = found.cpu().numpy().astype(np.float64)
+        scores[chosen] = np.bincount(sequence, each, minlength=len(chosen))
     return scores
+
+
+def _rests(  # noqa: PLR0917
+    read: Read,
+    blanks: Blanks,
+    candidate: Int[np.ndarray, " positions"],
+    position: Int[np.ndarray, " positions"],
+    targets: Int[Tensor, " positions"],
+    keys: Float[Tensor, "positions hidden_dim"],
+) -> Iterator[tuple[Int[Tensor, " own"], Moments]]:
+    """For each gap the positions of all its candidates' rests, and what these look back on.
+
+    First what was said before the gap, then the gap with each candidate, then each candidate's
+    rest; of the last two only their own.
+    """
+    assert read.history is not None
+    layout, gap = read.window.layout, blanks.gap[candidate]
+    for number in np.unique(gap).tolist():
+        own = np.flatnonzero(gap == number)
+        token = int(blanks.token[number])
+        who, whose = np.unique(candidate[own], return_inverse=True)
+        [before] = look_back(read.window, read.history, read.h, np.array([token - 1]))
+        seen, rows = int(before.ago[0, 0]), row_of_entity(blanks.entity[who])
+        at, since = indices(own, keys), position[own] - token
+        now = np.where(since == 0, rows[whose], layout.tokens[layout.read[position[own]]])
+        place = np.concatenate((np.arange(seen), np.full(len(who), seen), seen + 1 + since))
+        owner = np.concatenate((np.full(seen, -1), np.arange(len(who)), whose))
+        ago = seen + 1 + since[:, None] - place
+        hidden = (ago < 1) | (ago > SIZE) | ((owner >= 0) & (owner != whose[:, None]))
+        at_gap = before.keys[seen].expand(len(who), -1)
+        yield (
+            at,
+            Moments(
+                chosen=slice(0, len(own)),
+                keys=torch.cat((before.keys[:seen], at_gap, keys.index_select(0, at))),
+                said=torch.cat((before.said[:seen], indices(rows, keys), targets[at])),
+                read=np.concatenate(
+                    (before.read[:seen], np.full(len(who), before.read[seen]), now)
+                ),
+                now=now,
+                ago=ago,
+                hidden=torch.from_numpy(hidden).to(keys.device),
+            ),
+        )
 
 
 def _states(read: Read, blanks: Blanks) -> Int[np.ndarray, " candidates"]:

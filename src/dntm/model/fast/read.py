@@ -5,6 +5,7 @@ all tokens (Eqs. 2, 9). `entity_logits` and `predict` give the output layer what
 positions (Eqs. 1, 10). Losses, scores, distributions and filled gaps are functions of a `Read`.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from dntm.model.cache import History, Recall, remember
+from dntm.model.cache import recall
 from dntm.model.entity_nlm import Tracked
 from dntm.model.fast.entity_memory import (
     add_dynamic_terms,
@@ -23,8 +24,10 @@ from dntm.model.fast.entity_memory import (
 )
 from dntm.model.fast.recurrence import Deferred, State, ragged_lstm
 from dntm.model.fast.window import Merges, Window
+from dntm.model.history import History, Recall, look_back, remember
 from dntm.model.newcomer import pool_free_rows
 from dntm.model.parameters import Parameters
+from dntm.model.pointer import Pointed
 from dntm.model.reading_state import ReadingState
 from dntm.model.salience import Mentions
 
@@ -44,7 +47,7 @@ class Read:
     mentions: Mentions | None
     """As of each token in reading order, where a term of the model needs them."""
     history: tuple[History, ...] | None
-    """Of each document before the window, where the model has a cache."""
+    """Of each document before the window, where the model looks back on it."""
     tracked: Tracked | None
     """The entities' states, where the model is one after EntityNLM."""
     after: ReadingState
@@ -133,13 +136,65 @@ def predict(
     return h, entity_logits(model, read, h, positions, mentions)
 
 
-def recall(
+def scores(
+    model: Parameters,
+    read: Read,
+    positions: Int[np.ndarray, " positions"],
+    targets: Int[Tensor, " positions"],
+) -> Float[Tensor, " positions"]:
+    """The log-probability of each target right after a position."""
+    h, entities = predict(model, read, positions)
+    log_p, log_sum = model.output.score(h, entities, targets)
+    for said in _recalls(model, read, positions, h, entities, log_sum):
+        log_p = said.score(log_p, targets)
+    return log_p
+
+
+def distribution(
     model: Parameters, read: Read, positions: Int[np.ndarray, " positions"]
-) -> Recall | None:
-    """What the cache says after these tokens; None where the model has none."""
-    if model.cache is None or read.history is None:
+) -> tuple[Float[Tensor, "positions hidden_dim"], Float[Tensor, "positions vocabulary"]]:
+    """The output layer's h right after each position, and the log-probability of every row."""
+    h, entities = predict(model, read, positions)
+    log_p, log_sum = model.output.log_distribution(h, entities)
+    for said in _recalls(model, read, positions, h, entities, log_sum):
+        log_p = said.distribution(log_p)
+    return h, log_p
+
+
+def _recalls(  # noqa: PLR0917
+    model: Parameters,
+    read: Read,
+    positions: Int[np.ndarray, " positions"],
+    h: Float[Tensor, "positions hidden_dim"],
+    entities: Float[Tensor, "positions entities"] | None,
+    log_sum: Float[Tensor, " positions"],
+) -> Iterator[Recall]:
+    """What the pointer says after these tokens, and then the cache, of a model that has them."""
+    if (pointed := point(model, read, positions, h, entities)) is not None:
+        yield pointed.recall(log_sum)
+    if model.cache is not None and read.history is not None:
+        yield recall(model.cache, read.window, read.history, read.h, positions)
+
+
+def point(
+    model: Parameters,
+    read: Read,
+    positions: Int[np.ndarray, " positions"],
+    h: Float[Tensor, "positions hidden_dim"],
+    entities: Float[Tensor, "positions entities"] | None,
+) -> Pointed | None:
+    """What the pointer looks back on after these tokens; None where the model has none."""
+    if model.pointer is None or read.history is None:
         return None
-    return Recall.at(model.cache, read.window, read.history, read.h, positions)
+    z = model.output.entities(h, model.config.entities)
+    z = z if entities is None else z + entities
+    return Pointed(
+        tuple(
+            (model.pointer.logits(found, h[part], model.x.weight, z[part]), found.said)
+            for found in look_back(read.window, read.history, read.h, positions)
+            for part in (found.chosen,)
+        )
+    )
 
 
 def entity_logits(
