@@ -143,6 +143,20 @@ class OutputLayer(nn.Module):
         rows = entity_rows(entities)
         return torch.addmm(self.b[rows], h, self.y.weight[rows].t())
 
+    def logits_of(
+        self,
+        h: Float[Tensor, "tokens hidden_dim"],
+        dynamic: Float[Tensor, "tokens entities"] | None,
+        rows: Int[Tensor, " rows"],
+    ) -> Float[Tensor, "tokens rows"]:
+        """The logits of some rows."""
+        found = torch.addmm(self.b.index_select(0, rows), h, self.y.weight[rows].t())
+        if dynamic is None:
+            return found
+        entity = rows - entity_rows(dynamic.shape[1]).start
+        column = torch.nonzero((entity >= 0) & (entity < dynamic.shape[1])).squeeze(1)
+        return found.index_add(1, column, dynamic.index_select(1, entity[column]))
+
     def _logits(
         self,
         h: Float[Tensor, "tokens hidden_dim"],
@@ -199,6 +213,7 @@ class _Loss(torch.autograd.Function):
         of_target: Tensor | None,
     ) -> Tensor:
         dh, dy, db = torch.empty_like(h), torch.zeros_like(y), torch.zeros_like(b)
+        of_h, of_y = ctx.needs_input_grad[:2]
         ddynamic = None if dynamic is None else torch.empty_like(dynamic)
         words, hits = torch.ones_like(h[:, 0]), torch.ones_like(h[:, 0])
         nats = h.new_zeros(())
@@ -217,8 +232,10 @@ class _Loss(torch.autograd.Function):
                 log_sum = torch.logaddexp(log_sum, more[chunk])
                 picked = torch.logaddexp(picked, of_target[chunk])
             nats += (log_sum - picked).sum()
-            torch.mul(exp.t() @ y, share.unsqueeze(1), out=dh[chunk])
-            dy.addmm_(exp, h[chunk] * share.unsqueeze(1))
+            if of_h:
+                torch.mul(exp.t() @ y, share.unsqueeze(1), out=dh[chunk])
+            if of_y:
+                dy.addmm_(exp, h[chunk] * share.unsqueeze(1))
             db.addmv_(exp, share)
             if ddynamic is not None:
                 entities = exp[entity_rows(ddynamic.shape[1])]

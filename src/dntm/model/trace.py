@@ -1,6 +1,7 @@
 """Trace: what a model says of every token of a window, with the entropy of its expectations."""
 
 import threading
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +11,9 @@ from torch import Tensor
 
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model.fast.entity_memory import indices
-from dntm.model.fast.read import Read, distribution, predict, read
+from dntm.model.fast.read import Read, predict, read, recalls
 from dntm.model.fast.window import Window
+from dntm.model.history import Recall
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.reading_state import ReadingState
 
@@ -35,8 +37,6 @@ AT_ONCE = 512
 """Tokens whose distributions are made at the same time,"""
 ROWS = 1024
 """so many rows of the vocabulary after the other: what is worked on stays in the cache."""
-WHOLE = 64
-"""Tokens whose whole distributions are in memory at the same time."""
 
 
 @torch.no_grad()
@@ -60,42 +60,66 @@ def _ends(window: Window) -> Int[np.ndarray, "sentences entities"]:
     return ends
 
 
+class _Scored(NamedTuple):
+    """What the output layer says of some tokens."""
+
+    scores: Float[Tensor, " tokens"]
+    entropies: Float[Tensor, " tokens"]
+    log_sum: Float[Tensor, " tokens"]
+    """Log sum exp of all logits."""
+
+
 def _predicted(
     model: DynamicTextModel, found: Read
 ) -> tuple[Float[np.ndarray, " predicted"], Float[np.ndarray, " predicted"]]:
     """Log-probability and entropy of every token that a window predicts."""
     layout = found.window.layout
-    if model.cache is not None or model.pointer is not None:
-        return _recalled(model, found)
     h, dynamic = predict(model, found, layout.predicting)
     targets = indices(layout.targets, h)
-    chunks = range(0, len(h), AT_ONCE)
-    pieces = [
-        _scored(
-            model,
-            h[start : start + AT_ONCE],
-            None if dynamic is None else dynamic[start : start + AT_ONCE],
-            targets[start : start + AT_ONCE],
-        )
-        for start in chunks
-    ]
-    scores, entropies = (torch.cat(column) for column in zip(*pieces, strict=True))
-    return scores.cpu().numpy(), entropies.cpu().numpy()
+    pieces = []
+    for start in range(0, len(h), AT_ONCE):
+        chunk = slice(start, start + AT_ONCE)
+        positions, terms = layout.predicting[chunk], None if dynamic is None else dynamic[chunk]
+        plain = _scored(model, h[chunk], terms, targets[chunk])
+        said = [*recalls(model, found, positions, h[chunk], terms, plain.log_sum)]
+        scores = plain.scores
+        for recall in said:
+            scores = recall.score(scores, targets[chunk])
+        entropies = _entropies(model, said, h[chunk], terms, plain) if said else plain.entropies
+        pieces.append((scores, entropies))
+    all_scores, all_entropies = (torch.cat(column) for column in zip(*pieces, strict=True))
+    return all_scores.cpu().numpy(), all_entropies.cpu().numpy()
 
 
-def _recalled(
-    model: DynamicTextModel, found: Read
-) -> tuple[Float[np.ndarray, " predicted"], Float[np.ndarray, " predicted"]]:
-    """The same where the model looks back, from whole distributions, a few at a time."""
-    layout = found.window.layout
-    targets = indices(layout.targets, found.h)
-    scores, entropies = found.h.new_empty(2, len(targets))
-    for start in range(0, len(targets), WHOLE):
-        chunk = slice(start, start + WHOLE)
-        _, log_p = distribution(model, found, layout.predicting[chunk])
-        scores[chunk] = log_p.gather(1, targets[chunk].unsqueeze(1)).squeeze(1)
-        entropies[chunk] = torch.special.entr(log_p.exp()).sum(1)
-    return scores.cpu().numpy(), entropies.cpu().numpy()
+def _entropies(
+    model: DynamicTextModel,
+    said: Sequence[Recall],
+    h: Float[Tensor, "tokens hidden_dim"],
+    dynamic: Float[Tensor, "tokens entities"] | None,
+    plain: _Scored,
+) -> Float[Tensor, " tokens"]:
+    """The entropies once what was said is mixed in: only the rows that were said are looked at.
+
+    With entr(p) = -p log p, and since each other row keeps 1 - lambda of what it had,
+
+        H <- (1 - lambda) H + entr(1 - lambda) + sum of entr(p after) - entr((1 - lambda) p)
+    """
+    entr, found, start = torch.special.entr, [], 0
+    for number, (shares, rows) in enumerate(said[0].parts):
+        part = slice(start, start := start + len(shares))
+        own, column = torch.unique(rows.clamp(min=0), return_inverse=True)
+        terms = None if dynamic is None else dynamic[part]
+        log_p = model.output.logits_of(h[part], terms, own) - plain.log_sum[part].unsqueeze(1)
+        entropy = plain.entropies[part]
+        for recall in said:
+            share = torch.zeros_like(log_p).index_add(1, column, recall.parts[number][0])
+            rest, weight = recall.log_rest[part], recall.log_weight[part].unsqueeze(1)
+            before = log_p + rest.unsqueeze(1)
+            log_p = torch.logaddexp(before, share.log() + weight)
+            moved = entr(log_p.exp()) - entr(before.exp())
+            entropy = rest.exp() * entropy + entr(rest.exp()) + moved.sum(1)
+        found.append(entropy)
+    return torch.cat(found)
 
 
 def _scored(
@@ -103,7 +127,7 @@ def _scored(
     h: Float[Tensor, "tokens hidden_dim"],
     dynamic: Float[Tensor, "tokens entities"] | None,
     targets: Int[Tensor, " tokens"],
-) -> tuple[Float[Tensor, " tokens"], Float[Tensor, " tokens"]]:
+) -> _Scored:
     """Eq. 1 in passing, some rows of the vocabulary at a time: no distribution is ever whole.
 
     m = max_w l_w,   z = sum_w exp(l_w - m),   s = sum_w (l_w - m) exp(l_w - m)
@@ -125,7 +149,7 @@ def _scored(
         logits -= m
         z += torch.exp(logits, out=exp).sum(0)
         s += exp.mul_(logits).sum(0)
-    return picked - m - z.log(), z.log() - s / z
+    return _Scored(picked - m - z.log(), z.log() - s / z, m + z.log())
 
 
 def _add_entities(

@@ -76,6 +76,9 @@ class Recipe(Optimisation):
     freeze_encoder: bool = True
     """Fix the context encoder where it comes from pretraining; where the model merges contexts as
     pretraining learned to, W_dx and the merging function, too."""
+    fix: tuple[str, ...] = ()
+    """Parts of the model that stay as they begin, by their names: encoder, lstm, x, output, ...
+    Such as all but the pointer of a model that had none (--start-from)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,7 +105,8 @@ class TrainConfig:
     seed: int = 1
     """Seed of the initial weights, the order of documents and dropout."""
     start_from: Path | None = None
-    """A run or checkpoint whose weights to begin with, where they fit; e.g. a trained baseline.
+    """A run or checkpoint whose weights to begin with, where they fit; e.g. a trained baseline, or
+    "default", the model that comes with the package.
     What --pretrained brings and fixes is not replaced."""
     pretrained: Path | None = None
     """A pretraining run: its embeddings and context encoder to begin with."""

@@ -6,7 +6,7 @@ the EMA of the weights, the generator of dropout, the position in the data, sums
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from dntm.corpus.vectors import WordVectors
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model.checkpoint import best_of, from_pretrained
+from dntm.model.checkpoint import best_of, folder_of, from_pretrained
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.pretrained_encoder import PretrainedEncoder, begin_with
 from dntm.settings import shown
@@ -255,11 +255,26 @@ def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextMod
         begin_with(model.output.y.weight, vectors, vocabulary, length=1.0)
     if config.start_from:
         _copy(model, vocabulary, config.start_from)
+    _fix(model, config.training.fix)
     return model
 
 
+def _fix(model: DynamicTextModel, parts: Sequence[str]) -> None:
+    """Fix the parameters of these parts; ValueError where there is none, or nothing is left."""
+    named = dict(model.named_parameters())
+    for part in parts:
+        own = [p for name, p in named.items() if name == part or name.startswith(f"{part}.")]
+        if not own:
+            known = ", ".join(sorted({name.split(".")[0] for name in named}))
+            raise ValueError(f"fix is {part!r}, which this model does not have: expected {known}")
+        for parameter in own:
+            parameter.requires_grad = False
+    if not any(parameter.requires_grad for parameter in named.values()):
+        raise ValueError(f"fix is {', '.join(parts)}: nothing is left to train")
+
+
 def _copy(model: DynamicTextModel, vocabulary: Vocabulary, source: Path) -> None:
-    folder = best_of(source)
+    folder = best_of(folder_of(source))
     trained, words = from_pretrained(folder)
     if words != vocabulary:
         raise ValueError(f"{folder} has another vocabulary than the dataset: cannot start from it")

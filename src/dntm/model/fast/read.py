@@ -145,7 +145,7 @@ def scores(
     """The log-probability of each target right after a position."""
     h, entities = predict(model, read, positions)
     log_p, log_sum = model.output.score(h, entities, targets)
-    for said in _recalls(model, read, positions, h, entities, log_sum):
+    for said in recalls(model, read, positions, h, entities, log_sum):
         log_p = said.score(log_p, targets)
     return log_p
 
@@ -156,12 +156,12 @@ def distribution(
     """The output layer's h right after each position, and the log-probability of every row."""
     h, entities = predict(model, read, positions)
     log_p, log_sum = model.output.log_distribution(h, entities)
-    for said in _recalls(model, read, positions, h, entities, log_sum):
+    for said in recalls(model, read, positions, h, entities, log_sum):
         log_p = said.distribution(log_p)
     return h, log_p
 
 
-def _recalls(  # noqa: PLR0917
+def recalls(  # noqa: PLR0917
     model: Parameters,
     read: Read,
     positions: Int[np.ndarray, " positions"],
