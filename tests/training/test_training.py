@@ -306,6 +306,49 @@ def test_a_dynamic_model_can_start_from_a_baseline(few: Path, tmp_path: Path) ->
     assert all(started[name].equal(value) for name, value in trained.items())
 
 
+def test_a_pointer_is_learned_beside_parts_that_stay_as_they_are(few: Path, tmp_path: Path) -> None:
+    settings = config(few, tmp_path / "d")
+    dntm.train(settings)
+    parts = ("x", "lstm", "encoder", "merging", "output")
+    with_pointer = replace(
+        settings,
+        output_dir=tmp_path / "pointer",
+        start_from=tmp_path / "d",
+        model=replace(settings.model, pointer=True),
+        training=replace(settings.training, fix=parts),
+    )
+
+    results = dntm.train(with_pointer)
+
+    before = dict(dntm.load(tmp_path / "d").model.named_parameters())
+    after = dict(dntm.load(tmp_path / "pointer").model.named_parameters())
+    learned = {name: p for name, p in after.items() if name not in before}
+    assert all(after[name].equal(value) for name, value in before.items())
+    assert all(name.startswith("pointer.") for name in learned)
+    assert results["parameters"]["finetuned"] == sum(p.numel() for p in learned.values())
+    written = (tmp_path / "pointer" / "config.yaml").read_text(encoding="utf-8")
+    assert all(f"- {part}\n" in written for part in parts)
+    plain = RunFolder(tmp_path / "d").read_results()["splits"]["dev"]["all"]["perplexity"]
+    assert results["splits"]["dev"]["all"]["perplexity"] < plain
+
+
+@pytest.mark.parametrize(
+    ("parts", "complaint"),
+    [
+        (("x", "decoder"), "fix is 'decoder', which this model does not have: expected encoder"),
+        (("x", "lstm", "output", "encoder", "merging"), "nothing is left to train"),
+    ],
+)
+def test_fixing_what_is_not_there_or_everything_is_an_error(
+    few: Path, tmp_path: Path, parts: tuple[str, ...], complaint: str
+) -> None:
+    settings = config(few, tmp_path / "run")
+    training = replace(settings.training, fix=parts)
+
+    with pytest.raises(ValueError, match=complaint):
+        dntm.train(replace(settings, training=training))
+
+
 def test_an_untied_model_that_starts_from_a_tied_one_has_its_output_embeddings(
     dataset: Path, tmp_path: Path
 ) -> None:

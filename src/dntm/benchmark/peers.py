@@ -32,6 +32,7 @@ TRAINED = {
     "A": {"variant": "baseline"},
     "D": {"variant": "both"},
     "D, salience": {"variant": "both", "salience": True},
+    "D, salience, pointer": {"variant": "both", "salience": True, "pointer": True},
     "Transformer": {"kind": "transformer"},
     "after EntityNLM": {"kind": "entity-nlm"},
 }

@@ -61,6 +61,7 @@ class StudyModel:
     """Whether it is beyond the paper, in the peers' table alone."""
     model_kind: Kind = "dntm"
     salience: bool = False
+    pointer: bool = False
     over: str = ""
     """Not trained, but another way to score the trained model of this name."""
     way: Way | Literal[""] = ""
@@ -81,6 +82,7 @@ class StudyModel:
             variant=self.variant,
             merging=self.merging,
             salience=self.salience or sizes.salience,
+            pointer=self.pointer or sizes.pointer,
         )
 
 
@@ -98,7 +100,14 @@ def _paper_model(letter: str, merging: Merging = "gru-relu") -> StudyModel:
     )
 
 
-def _peer(name: str, title: str, kind: Kind = "dntm", variant: Variant = "baseline") -> StudyModel:
+def _peer(
+    name: str,
+    title: str,
+    kind: Kind = "dntm",
+    variant: Variant = "baseline",
+    *,
+    pointer: bool = False,
+) -> StudyModel:
     return StudyModel(
         name=name,
         kind=name,
@@ -106,6 +115,7 @@ def _peer(name: str, title: str, kind: Kind = "dntm", variant: Variant = "baseli
         variant=variant,
         model_kind=kind,
         salience=kind == "dntm",
+        pointer=pointer,
         leads=False,
         drawn=False,
         peer=True,
@@ -132,6 +142,13 @@ def _over(base: StudyModel, way: Way) -> StudyModel:
 _TRAINED = (
     _peer("A-salience", "Baseline (A), salience"),
     _peer("D-salience", "Dynamic input and output (D), salience", variant="both"),
+    _peer("A-pointer", "Baseline (A), salience, pointer", pointer=True),
+    _peer(
+        "D-pointer",
+        "Dynamic input and output (D), salience, pointer",
+        variant="both",
+        pointer=True,
+    ),
     _peer("transformer", "Transformer over the document", "transformer"),
     _peer("entity-nlm", "After EntityNLM", "entity-nlm"),
     _peer("kneser-ney", "5-gram, modified Kneser-Ney", "kneser-ney"),
@@ -147,7 +164,10 @@ PEERS: dict[str, StudyModel] = {
         *_TRAINED,
         *(
             _over(_BASES[name], "cache")
-            for name in ("A", "A-salience", "D-gru-relu", "D-salience", "transformer")
+            for name in (
+                *("A", "A-salience", "D-gru-relu", "D-salience"),
+                *("A-pointer", "D-pointer", "transformer"),
+            )
         ),
         *(_over(_BASES[name], "own cache") for name in ("A-salience", "D-gru-relu", "D-salience")),
         *(
