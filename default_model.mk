@@ -12,6 +12,7 @@ TEXTS := wikinews novels academic
 PARTS := ontogum litbank craft wikinews novels
 LAST  := ontogum litbank craft wikinews-last novels-last
 SECOND := ontogum litbank craft wikinews-second novels-second
+THIRD := ontogum litbank craft wikinews-third novels-third academic-third
 DEV   := ontogum litbank wikinews-second
 MODELS := both baseline
 BOX   := src/dntm/pretrained
@@ -25,10 +26,14 @@ HELD_academic := 8
 # The second round reads as many documents as the first, and others
 READ_wikinews := 4000
 READ_novels   := 12
+# The pointer learns from documents that come after these
+POINT_wikinews := 8000-9500
+POINT_novels   := 24-30
+POINT_academic := 60-100
 
 .PHONY: default-model
-default-model: $(WORK)/both-second/all_results.json $(WORK)/baseline-second/all_results.json | $(WORK)/dataset-dev
-	$(DNTM) export $(WORK)/both-second --static $(WORK)/baseline-second --overwrite \
+default-model: $(WORK)/pointer/all_results.json $(WORK)/baseline-second/all_results.json | $(WORK)/dataset-dev
+	$(DNTM) export $(WORK)/pointer --static $(WORK)/baseline-second --overwrite \
 		--output-dir $(BOX) --note "$$(cat docs/default_model_note.txt)"
 	$(DNTM) evaluate $(BOX) $(BOX)/static --dataset $(WORK)/dataset-dev --split dev --cache --own-cache --no-records
 
@@ -50,6 +55,9 @@ $(WORK)/text/%.train.txt: $(DATA)/text/%.txt.gz
 
 $(WORK)/text/%.second.txt: $(WORK)/text/%.train.txt
 	awk 'BEGIN { RS = ""; ORS = "\n\n" } NR > $(READ_$*) && NR <= 2 * $(READ_$*)' $< > $@
+
+$(WORK)/text/%.third.txt: $(WORK)/text/%.train.txt
+	awk 'BEGIN { RS = ""; ORS = "\n\n"; split("$(POINT_$*)", of, "-") } NR > of[1] && NR <= of[2]' $< > $@
 
 PRETRAIN = $(DNTM) pretrain --recipe naming --text $(TEXTS:%=$(WORK)/text/%.train.txt) --output-dir $(@D) \
 	--vectors $(DATA)/vectors/glove-6b-100d.txt.gz $$(test ! -e $(@D)/config.yaml || echo --resume)
@@ -95,6 +103,12 @@ $(WORK)/parts/wikinews-second: $(WORK)/text/wikinews.second.txt $(WORK)/encoder/
 $(WORK)/parts/novels-second: $(WORK)/text/novels.second.txt $(WORK)/encoder/all_results.json
 	$(BUILD) $< --documents blank-line --fractions .9 .05 .05 --output-dir $@
 
+$(WORK)/parts/wikinews-third: $(WORK)/text/wikinews.third.txt $(WORK)/encoder/all_results.json
+	$(BUILD) $< --documents blank-line --fractions .98 .01 .01 --output-dir $@
+
+$(WORK)/parts/%-third: $(WORK)/text/%.third.txt $(WORK)/encoder/all_results.json
+	$(BUILD) $< --documents blank-line --fractions .9 .05 .05 --output-dir $@
+
 $(WORK)/dataset: | $(PARTS:%=$(WORK)/parts/%)
 	$(DNTM) data join $(PARTS:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
 
@@ -103,6 +117,9 @@ $(WORK)/dataset-last: | $(LAST:%=$(WORK)/parts/%)
 
 $(WORK)/dataset-second: | $(SECOND:%=$(WORK)/parts/%)
 	$(DNTM) data join $(SECOND:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
+
+$(WORK)/dataset-third: | $(THIRD:%=$(WORK)/parts/%)
+	$(DNTM) data join $(THIRD:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
 
 # One novel would be most of what caches are tuned on
 $(WORK)/dataset-dev: | $(DEV:%=$(WORK)/parts/%)
@@ -133,3 +150,11 @@ $(MODELS:%=$(WORK)/%-second/all_results.json): \
 $(WORK)/%-second/all_results.json: $(WORK)/%-last/all_results.json | $(WORK)/dataset-second
 	$(TRAIN) --dataset $(WORK)/dataset-second --start-from $(WORK)/$*-last --training.epochs 1 \
 		--training.learning-rate 1e-3 $(ENCODER)
+
+# The pointer alone: what words mean stays as it is. Nothing is hidden and nothing dropped
+$(WORK)/pointer/all_results.json: VARIANT = --model.variant both --model.pointer
+$(WORK)/pointer/all_results.json: $(WORK)/both-second/all_results.json | $(WORK)/dataset-third
+	$(TRAIN) --dataset $(WORK)/dataset-third --start-from $(WORK)/both-second \
+		--training.fix x lstm encoder merging output salience naming --training.naming-weight 0 \
+		--training.hide 0 --training.reveal 0 --training.epochs 2 --training.validations 2 \
+		--training.learning-rate 3e-3 --model.dropout-embedding 0 --model.dropout-hidden 0 --model.dropout-context 0

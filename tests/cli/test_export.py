@@ -86,6 +86,18 @@ def test_the_card_tells_data_settings_and_perplexities(runs: Path, tmp_path: Pat
     assert f"| {results['splits']['test']['all']['perplexity']:.1f} |" in card
 
 
+def test_a_twin_that_is_only_a_checkpoint_is_scored_for_the_card(
+    runs: Path, tmp_path: Path
+) -> None:
+    run("export", runs / "d", "--static", runs / "a", "--output-dir", tmp_path / "runs")
+    run("export", runs / "d", "--static", runs / "a" / "best", "--output-dir", tmp_path / "best")
+
+    cards = [(tmp_path / name / "README.md").read_text() for name in ("runs", "best")]
+    results = json.loads((runs / "a" / "all_results.json").read_text())
+    assert cards[0] == cards[1]
+    assert f"| {results['splits']['test']['all']['perplexity']:.1f} |" in cards[0]
+
+
 def test_the_card_tells_which_weights_a_run_began_with(
     runs: Path, dataset: Path, tmp_path: Path
 ) -> None:

@@ -32,7 +32,8 @@ class Export:
     run_folder: tyro.conf.Positional[Path]
     """A finished run (dntm train)."""
     static: Path | None = None
-    """The finished run of a baseline, to stand beside the model as its static twin."""
+    """The finished run of a baseline, or its checkpoint, to stand beside the model as its static
+    twin."""
     output_dir: Path
     """The folder to make."""
     note: str = ""
@@ -139,20 +140,39 @@ def _training(config: dict[str, Any], static: Path | None) -> str:
 def _perplexities(run: Path, static: Path | None) -> str:
     from dntm.training.run_folder import RunFolder
 
-    runs = {"model": run} | ({"static": static} if static else {})
-    results = {name: RunFolder(path).read_results()["splits"] for name, path in runs.items()}
+    results = {"model": RunFolder(run).read_results()["splits"]}
+    if static:
+        results["static"] = _scored(static, Path(_read_yaml(run / "config.yaml")["dataset"]))
     lines = []
     for split in results["model"]:
         lines += [
-            f"| {split} | {' | '.join(runs)} | tokens |",
-            f"| --- |{' ---: |' * (len(runs) + 1)}",
+            f"| {split} | {' | '.join(results)} | tokens |",
+            f"| --- |{' ---: |' * (len(results) + 1)}",
         ]
         for group, title in TITLES.items():
-            scores = [results[name][split][group] for name in runs]
+            scores = [found[split][group] for found in results.values()]
             values = " | ".join(f"{score['perplexity']:.1f}" for score in scores)
             lines.append(f"| {title.full} | {values} | {scores[0]['tokens']:,} |")
         lines.append("")
     return "\n".join(lines).rstrip()
+
+
+def _scored(static: Path, dataset: Path) -> dict[str, Any]:
+    """What a baseline's run says of a dataset; scored now where it was trained on another one."""
+    from dntm.corpus.dataset import Dataset
+    from dntm.evaluation.groups import as_plain, score_groups
+    from dntm.model.text_model import TextModel
+    from dntm.training.run_folder import RunFolder
+
+    settings = static / "config.yaml"
+    if settings.is_file() and Path(_read_yaml(settings)["dataset"]) == dataset:
+        return dict(RunFolder(static).read_results()["splits"])
+    model, texts = TextModel.load(static), Dataset.open(dataset)
+    return {
+        split: as_plain(score_groups(model.records(texts.documents(split))))
+        for split in texts.splits
+        if split != "train"
+    }
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
