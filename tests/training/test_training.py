@@ -29,7 +29,7 @@ from dntm.training import language_modelling
 from dntm.training.language_modelling import train_run
 from dntm.training.processes import Interrupted
 from dntm.training.run_folder import RunFolder
-from dntm.training.state import Diverged, initial_model
+from dntm.training.state import Diverged, counted, initial_model
 
 VARIANTS: tuple[Variant, ...] = ("baseline", "both")
 ACTS = {"smith": "forged iron", "baker": "kneaded dough", "bard": "sang songs"}
@@ -330,6 +330,19 @@ def test_a_pointer_is_learned_beside_parts_that_stay_as_they_are(few: Path, tmp_
     assert all(f"- {part}\n" in written for part in parts)
     plain = RunFolder(tmp_path / "d").read_results()["splits"]["dev"]["all"]["perplexity"]
     assert results["splits"]["dev"]["all"]["perplexity"] < plain
+
+
+def test_words_that_stay_as_they_are_keep_their_counts(few: Path, tmp_path: Path) -> None:
+    settings = config(few, tmp_path / "d")
+    dntm.train(settings)
+    words = dntm.load(tmp_path / "d").vocabulary
+    others = replace(words, counts=[7] * len(words))
+    again = replace(settings, start_from=tmp_path / "d")
+    fixed = replace(again, training=replace(again.training, fix=("x", "output")))
+
+    assert counted(fixed, others).counts == words.counts
+    for learns in (settings, again):
+        assert counted(learns, others).counts == others.counts
 
 
 @pytest.mark.parametrize(

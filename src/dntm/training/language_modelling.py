@@ -15,7 +15,7 @@ predicted since the last update weighs the same.
 import math
 import time
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -48,6 +48,7 @@ from dntm.training.run_folder import RunFolder
 from dntm.training.state import (
     TrainingState,
     check_loss,
+    counted,
     ema_weights,
     initial_model,
     set_learning_rate,
@@ -88,6 +89,7 @@ def train_run(
         _count(config, dataset, keep_records, resume=resume)
         return
     texts = _Texts.of(dataset)
+    texts = replace(texts, vocabulary=counted(config, texts.vocabulary))
     with processes(device) as group, RunFolder.of_one(config.output_dir, group) as folder:
         model = initial_model(config, dataset.vocabulary).to(group.device)
         state = TrainingState.start(model, config.training, config.seed)

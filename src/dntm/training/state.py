@@ -8,7 +8,7 @@ the EMA of the weights, the generator of dropout, the position in the data, sums
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from dntm.corpus.vectors import WordVectors
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model.checkpoint import best_of, folder_of, from_pretrained
+from dntm.model.checkpoint import VOCABULARY, best_of, folder_of, from_pretrained
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.pretrained_encoder import PretrainedEncoder, begin_with
 from dntm.settings import shown
@@ -257,6 +257,17 @@ def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextMod
         _copy(model, vocabulary, config.start_from)
     _fix(model, config.training.fix)
     return model
+
+
+def counted(config: TrainConfig, vocabulary: Vocabulary) -> Vocabulary:
+    """The vocabulary with the counts of the text from which the words have their embeddings.
+
+    That is the dataset's, or where these stay as they are the text of the model they come from.
+    """
+    if config.start_from is None or "x" not in config.training.fix:
+        return vocabulary
+    path = best_of(folder_of(config.start_from)) / VOCABULARY
+    return replace(vocabulary, counts=Vocabulary.load(path, entities=vocabulary.entities).counts)
 
 
 def _fix(model: DynamicTextModel, parts: Sequence[str]) -> None:
