@@ -208,13 +208,16 @@ def test_positions_must_rise_within_the_window(positions: list[int]) -> None:
         model.log_distribution(model.plan([LONG]), model.initial_state(1), positions)
 
 
-def test_no_document_at_all_has_no_tokens() -> None:
-    model = build("both", "gru")
+@pytest.mark.parametrize("beyond", [False, True])
+def test_no_document_at_all_has_no_tokens(*, beyond: bool) -> None:
+    model = build("both", "gru", beyond=beyond)
 
     loss, tokens, state = model.loss(model.plan([[], []]), model.initial_state(2))
+    scores, _ = model.score(model.plan([[], []]), model.initial_state(2))
 
     assert (loss.item(), tokens) == (0, 0)
     assert not state.h.any()
+    assert [len(values) for values in scores] == [0, 0]
 
 
 def test_without_dropout_no_random_number_is_drawn() -> None:

@@ -14,7 +14,7 @@ from dntm.corpus.rows import DocumentRows, Lender, encode
 from dntm.corpus.vocabulary import Vocabulary, entity_rows
 from dntm.model.config import ModelConfig
 from dntm.model.fast.entity_memory import indices
-from dntm.model.fast.read import distribution, read
+from dntm.model.fast.read import distribution, point, predict, read
 from dntm.model.fast.window import windows
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.reading_state import ReadingState
@@ -103,6 +103,8 @@ class Found:
         self.h: list[list[Tensor]] = [[] for _ in documents]
         self.odds: list[list[Tensor]] = [[] for _ in documents]
         """Of every row against <eos>, as each token is predicted."""
+        self.pointed: list[Tensor] = []
+        """What the pointer says of what was said, for each predicted token."""
         self.state: ReadingState = model.initial_state(len(documents))
         sentences, loans = [d.sentences for d in documents], [d.loans for d in documents]
         for text in windows(sentences, size, loans):
@@ -111,6 +113,9 @@ class Found:
             layout = window.layout
             h, log_p = distribution(model, found, layout.predicting)
             odds = log_p - log_p[:, 2:3]
+            _, entities = predict(model, found, layout.predicting)
+            if (pointed := point(model, found, layout.predicting, h, entities)) is not None:
+                self.pointed.append(pointed.log_sum_of(indices(layout.targets, h)))
             document = layout.document[layout.sentence[layout.predicting]]
             for number, own in enumerate(text.documents):
                 mine = indices(np.flatnonzero(document == number), h)
@@ -170,7 +175,11 @@ def test_gradients_pass_through_a_loan() -> None:
     few, enough = pair(VARIANTS[-1])
 
     for model, rows in ((few, FEW), (enough, ENOUGH)):
-        Found(model, [encoded(CROWD, rows)], 4).all().square().sum().backward()  # type: ignore[no-untyped-call]
+        found = Found(model, [encoded(CROWD, rows)], 4)
+        # Where nothing was said before there is no gradient.
+        pointed = torch.cat(found.pointed).clamp(min=-100.0)
+        assert (pointed > -100).any()
+        (found.all().square().sum() + pointed.sum()).backward()  # type: ignore[no-untyped-call]
 
     for name, parameter in few.named_parameters():
         other = enough.get_parameter(name)

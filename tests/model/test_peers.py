@@ -31,7 +31,9 @@ TEXT = AnonymizedDocument(
 )
 
 
-def peer(kind: Kind, *, layers: int = 2, salience: bool = False) -> DynamicTextModel:
+def peer(
+    kind: Kind, *, layers: int = 2, salience: bool = False, pointer: bool = False
+) -> DynamicTextModel:
     """A peer whose parameters are all large enough to matter."""
     config = ModelConfig(
         kind=kind,
@@ -43,6 +45,7 @@ def peer(kind: Kind, *, layers: int = 2, salience: bool = False) -> DynamicTextM
         heads=2,
         salience=salience,
         newcomer=salience,
+        pointer=pointer,
     )
     generator = torch.Generator().manual_seed(5)
     model = DynamicTextModel(config, generator).double()
@@ -64,9 +67,10 @@ def scored(
     return found
 
 
+@pytest.mark.parametrize("pointer", [False, True])
 @pytest.mark.parametrize("kind", ["transformer", "entity-nlm"])
-def test_a_document_reads_the_same_in_any_window_and_company(kind: Kind) -> None:
-    model = peer(kind)
+def test_a_document_reads_the_same_in_any_window_and_company(kind: Kind, *, pointer: bool) -> None:
+    model = peer(kind, pointer=pointer)
     alone = [scored(model, [document], 1)[0] for document in DOCUMENTS]
 
     for size in (2, 20):
@@ -74,9 +78,10 @@ def test_a_document_reads_the_same_in_any_window_and_company(kind: Kind) -> None
             np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
 
+@pytest.mark.parametrize("pointer", [False, True])
 @pytest.mark.parametrize("kind", ["transformer", "entity-nlm"])
-def test_what_comes_later_changes_nothing_before_it(kind: Kind) -> None:
-    model = peer(kind)
+def test_what_comes_later_changes_nothing_before_it(kind: Kind, *, pointer: bool) -> None:
+    model = peer(kind, pointer=pointer)
     changed = [list(sentence) for sentence in LONG]
     changed[3][3] = C  # position 3 of sentence 3; 14 tokens are predicted before it
     before = sum(len(sentence) - 1 for sentence in LONG[:3]) + 2

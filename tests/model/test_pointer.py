@@ -7,6 +7,8 @@ import torch
 from dntm.model import history, pointer
 from dntm.model.cache import OwnCache
 from dntm.model.config import ModelConfig, Variant
+from dntm.model.fast.filling import Blanks, fill
+from dntm.model.fast.read import read
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.trace import trace
 from tests.model.small import BOS, EOS, A, B, C, build
@@ -91,7 +93,7 @@ def test_moments_count_in_powers_of_two() -> None:
         model.pointer.b.fill_(50.0)
         model.pointer.r.copy_(ages)
 
-    # Ages from 5 to 1: powers 2, 1, 1, 0 for the four words, and the newest, 6, stands alone.
+    # Ages from 5 to 1: the powers 2, 2, 1, 1, 0.
     _, log_p, _ = model.log_distribution(
         model.plan([[[BOS, 7, 8, 9, 10, 6, EOS]]]), model.initial_state(1), [5]
     )
@@ -120,6 +122,40 @@ def test_entropies_are_those_of_whole_distributions(
         own = log_p[range(len(positions)), window.layout.targets]
         np.testing.assert_allclose(np.concatenate(found.scores), own, atol=1e-12)
         state = found.state
+
+
+def test_what_was_said_longest_ago_has_the_last_row() -> None:
+    model = build("baseline", "gru", beyond=True)
+    assert model.pointer is not None
+    with torch.no_grad():
+        for parameter in model.pointer.parameters():
+            parameter.zero_()
+        model.pointer.b.fill_(50.0)
+        model.pointer.r[-1] = 1.0
+    sentence = [BOS, 7, *[8] * 1100, EOS]
+
+    _, log_p, _ = model.log_distribution(
+        model.plan([[sentence]]), model.initial_state(1), [len(sentence) - 2]
+    )
+
+    old = 1101 - 2 ** (pointer.AGES - 1) + 1  # moments of that age, the 7 among them
+    share = np.e / (old * np.e + 1101 - old)
+    assert log_p[0, 7].exp().item() == pytest.approx(share, rel=1e-9)
+
+
+def test_gaps_look_back_no_farther_than_other_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "SIZE", 3)
+    model = build("both", "max", beyond=True)
+    text = [[BOS, 7, A, 8, B, EOS], [BOS, 9, A, 7, 8, EOS]]
+    found = read(model, model.plan([text]), model.initial_state(1), cells=True)
+    blanks = Blanks(np.array([8]), np.array([0, 0]), np.array([1, 2]))
+
+    gap, rest = fill(model, found, blanks)
+
+    for entity, *values in ((A, gap[0], rest[0]), (B, gap[1], rest[1])):
+        filled = [text[0], [BOS, 9, entity, 7, 8, EOS]]
+        [scores], _ = model.score(model.plan([filled]), model.initial_state(1))
+        assert values == pytest.approx([scores[6], scores[7:].sum()], abs=1e-12)
 
 
 def test_it_learns_that_a_document_says_its_own_word_again() -> None:

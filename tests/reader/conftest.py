@@ -18,13 +18,13 @@ def reader(trained: Path) -> Reader:
     return Reader.from_pretrained(trained)
 
 
-@pytest.fixture(scope="session", params=[*get_args(Variant), "salience"])
+@pytest.fixture(scope="session", params=[*get_args(Variant), "salience", "pointer"])
 def any_reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Reader:
     """A reader of each kind of model there is."""
-    salience = request.param == "salience"
-    variant: Variant = "both" if salience else request.param
+    terms = {term: request.param == term for term in ("salience", "pointer")}
+    variant: Variant = "both" if any(terms.values()) else request.param
     folder = tmp_path_factory.mktemp("any") / "model"
-    return Reader.from_pretrained(checkpoint(folder, variant, salience=salience))
+    return Reader.from_pretrained(checkpoint(folder, variant, **terms))
 
 
 @pytest.fixture

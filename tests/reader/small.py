@@ -34,6 +34,7 @@ def checkpoint(
     vocabulary: Vocabulary = VOCABULARY,
     *,
     salience: bool = False,
+    pointer: bool = False,
 ) -> Path:
     """Write a checkpoint whose parameters, biases too, are all large enough to matter."""
     config = ModelConfig(
@@ -41,6 +42,7 @@ def checkpoint(
         entities=vocabulary.entities,
         variant=variant,
         salience=salience,
+        pointer=pointer,
         embedding_dim=6,
         hidden_dim=5,
         encoder_dim=4,

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -26,10 +27,11 @@ from dntm.corpus.vectors import WordVectors
 from dntm.model.config import Variant
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.training import language_modelling
-from dntm.training.language_modelling import train_run
+from dntm.training.language_modelling import WindowLoss, train_run
 from dntm.training.processes import Interrupted
 from dntm.training.run_folder import RunFolder
-from dntm.training.state import Diverged, counted, initial_model
+from dntm.training.state import Diverged, initial_model, with_source_counts
+from tests.model.small import build
 
 VARIANTS: tuple[Variant, ...] = ("baseline", "both")
 ACTS = {"smith": "forged iron", "baker": "kneaded dough", "bard": "sang songs"}
@@ -315,7 +317,7 @@ def test_a_pointer_is_learned_beside_parts_that_stay_as_they_are(few: Path, tmp_
         output_dir=tmp_path / "pointer",
         start_from=tmp_path / "d",
         model=replace(settings.model, pointer=True),
-        training=replace(settings.training, fix=parts),
+        training=replace(settings.training, freeze=parts),
     )
 
     results = dntm.train(with_pointer)
@@ -338,25 +340,62 @@ def test_words_that_stay_as_they_are_keep_their_counts(few: Path, tmp_path: Path
     words = dntm.load(tmp_path / "d").vocabulary
     others = replace(words, counts=[7] * len(words))
     again = replace(settings, start_from=tmp_path / "d")
-    fixed = replace(again, training=replace(again.training, fix=("x", "output")))
+    frozen = replace(again, training=replace(again.training, freeze=("x.weight", "lstm")))
 
-    assert counted(fixed, others).counts == words.counts
-    for learns in (settings, again):
-        assert counted(learns, others).counts == others.counts
+    def counts(run: dntm.TrainConfig) -> Sequence[int] | None:
+        model = initial_model(run.for_vocabulary(words), words)
+        return with_source_counts(run, model, others).counts
+
+    assert counts(frozen) == words.counts
+    assert counts(settings) == counts(again) == others.counts
+
+
+def test_a_frozen_output_layer_is_frozen_where_it_is_the_inputs_too(
+    few: Path, tmp_path: Path
+) -> None:
+    settings = config(few, tmp_path / "run")
+    words = dntm.Dataset.open(few).vocabulary
+    tied = replace(
+        settings,
+        model=replace(settings.model, tied=True),
+        training=replace(settings.training, freeze=("output",)),
+    )
+
+    model = initial_model(tied.for_vocabulary(words), words)
+
+    assert not model.output.y.weight.requires_grad
+
+
+@pytest.mark.parametrize("sentences", [None, [[1, 9, 8, 2]]])
+def test_a_window_in_which_nothing_learns_has_a_loss_without_gradients(
+    sentences: list[list[int]] | None,
+) -> None:
+    model = build("both", "gru")
+    model.requires_grad_(requires_grad=False)
+    assert model.merging is not None
+    model.merging.requires_grad_()
+    window = None if sentences is None else model.plan([sentences])
+    loss = WindowLoss(model, dntm.Recipe())
+
+    found, nats, _ = loss(window, model.initial_state(1), torch.Generator())
+    found.backward()
+
+    assert found.item() == pytest.approx(nats.item())
+    assert all(p.grad is None or not p.grad.any() for p in model.parameters())
 
 
 @pytest.mark.parametrize(
     ("parts", "complaint"),
     [
-        (("x", "decoder"), "fix is 'decoder', which this model does not have: expected encoder"),
+        (("x", "decoder"), "freeze is 'decoder', which this model does not have: expected encoder"),
         (("x", "lstm", "output", "encoder", "merging"), "nothing is left to train"),
     ],
 )
-def test_fixing_what_is_not_there_or_everything_is_an_error(
+def test_freezing_what_is_not_there_or_everything_is_an_error(
     few: Path, tmp_path: Path, parts: tuple[str, ...], complaint: str
 ) -> None:
     settings = config(few, tmp_path / "run")
-    training = replace(settings.training, fix=parts)
+    training = replace(settings.training, freeze=parts)
 
     with pytest.raises(ValueError, match=complaint):
         dntm.train(replace(settings, training=training))

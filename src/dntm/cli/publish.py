@@ -49,9 +49,10 @@ class Export:
         from dntm.model.text_model import TextModel
         from dntm.reader.engine import baseline
 
-        card = model_card(self.run_folder, self.static, self.note)
+        _read_yaml(self.run_folder / "config.yaml")  # a checkpoint alone has no card
         model = TextModel.load(self.run_folder)
         static = baseline(self.static, model.vocabulary) if self.static else None
+        card = model_card(self.run_folder, self.static, self.note)
         with new_folder(self.output_dir, overwrite=self.overwrite) as folder:
             write_checkpoint(model.model, model.vocabulary, folder, half=self.half)
             _copy_cache(self.run_folder, folder)
@@ -133,7 +134,8 @@ def _training(config: dict[str, Any], static: Path | None) -> str:
         start = Path(config["start_from"]).name
         lines += ["", f"Its weights began as those of the run {start}, where they fit."]
     if static:
-        lines += ["", "`static/` is a baseline without dynamic embeddings, trained alike."]
+        pointer = " and without a pointer" if config["model"].get("pointer") else ""
+        lines += ["", f"`static/` is a baseline without dynamic embeddings{pointer}."]
     return "\n".join(lines)
 
 
@@ -164,9 +166,10 @@ def _scored(static: Path, dataset: Path) -> dict[str, Any]:
     from dntm.model.text_model import TextModel
     from dntm.training.run_folder import RunFolder
 
-    settings = static / "config.yaml"
-    if settings.is_file() and Path(_read_yaml(settings)["dataset"]) == dataset:
-        return dict(RunFolder(static).read_results()["splits"])
+    if (static / "config.yaml").is_file():
+        results = RunFolder(static).read_results()
+        if Path(_read_yaml(static / "config.yaml")["dataset"]) == dataset:
+            return dict(results["splits"])
     model, texts = TextModel.load(static), Dataset.open(dataset)
     return {
         split: as_plain(score_groups(model.records(texts.documents(split))))

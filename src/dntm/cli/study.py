@@ -66,8 +66,8 @@ class Reproduce:
     """A run of dntm pretrain to use instead of pretraining anew; the models take its sizes."""
     peers: bool = False
     """Also the peers that people would use instead, trained and tuned on the same dataset:
-    salience, a Transformer, a model after EntityNLM, 5-grams, a neural cache, dynamic evaluation.
-    They stand in a table of their own; a study that exists can get them, too."""
+    salience, a pointer, a Transformer, a model after EntityNLM, 5-grams, a neural cache, dynamic
+    evaluation. They stand in a table of their own; a study that exists can get them, too."""
     seeds: tuple[int, ...] = ()
     """The seeds; the preset's where not given."""
     config: Path | None = None

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from dntm.files import write_text
 from dntm.model.fast.window import Window
-from dntm.model.history import History, Recall, look_back
+from dntm.model.history import History, Mixture, look_back
 from dntm.settings import read_json
 
 THETAS = (0.0, *(2.0 ** (k / 2) for k in range(-10, 13)))
@@ -103,13 +103,13 @@ CACHES: dict[str, type[Cache]] = {"cache": Cache, "own cache": OwnCache}
 """By what tables call them."""
 
 
-def recall(
+def mixture(
     cache: Cache,
     window: Window,
     before: Sequence[History],
     h: Float[Tensor, "places hidden_dim"],
     positions: Int[np.ndarray, " positions"],
-) -> Recall:
+) -> Mixture:
     """Look up what came after moments like these; positions are rising, in reading order."""
     parts = []
     for found in look_back(window, before, h, positions):
@@ -122,7 +122,7 @@ def recall(
         parts.append((shares, found.said))
     said = torch.cat([shares.sum(1) > 0 for shares, _ in parts])
     weight = torch.where(said, h.new_tensor(cache.weight), 0)
-    return Recall(tuple(parts), weight.log(), torch.log1p(-weight))
+    return Mixture(tuple(parts), weight.log(), torch.log1p(-weight))
 
 
 def tune(

@@ -160,8 +160,11 @@ def _at(rows: Int[np.ndarray, " some"], like: Tensor) -> Int[Tensor, " some"]:
     return torch.from_numpy(rows).to(like.device)
 
 
-class Recall(NamedTuple):
-    """What was said, mixed into the distributions of a model at some positions."""
+class Mixture(NamedTuple):
+    """What was said, mixed into the distributions of a model at some positions.
+
+    For scoring: its logarithm of zero shares has no gradient.
+    """
 
     parts: tuple[tuple[Float[Tensor, "_ said"], Int[Tensor, " said"]], ...]
     """The share of every moment, and the rows of what was said; negative ones have no share."""

@@ -22,7 +22,7 @@ from dntm.model.fast.entity_memory import indices
 from dntm.model.fast.read import Read, distribution, point, predict, read, scores
 from dntm.model.fast.window import EncodedDocument, Loans, Window, plan
 from dntm.model.naming import Naming
-from dntm.model.output_layer import More
+from dntm.model.output_layer import CopyLogits
 from dntm.model.parameters import Parameters
 from dntm.model.reading_state import ReadingState
 
@@ -79,8 +79,10 @@ class DynamicTextModel(Parameters):
         targets = indices(window.layout.targets, h)
         rows = self.output.sample(targets, sample, self.config.entities, generator)
         pointed = point(self, found, window.layout.predicting, h, entities)
-        more = None if pointed is None else More(pointed.all(), pointed.of(targets))
-        nats = self.output.loss(h, entities, targets, rows, more)
+        copies = None
+        if pointed is not None:
+            copies = CopyLogits(pointed.log_sum(), pointed.log_sum_of(targets))
+        nats = self.output.loss(h, entities, targets, rows, copies)
         named = nats.new_zeros(()) if self.naming is None else 0 * self.naming.s
         if answers is not None and self.naming is not None and answers.any():
             named = self._named(found, answers, self.naming)

@@ -66,11 +66,11 @@ class OutputLayer(nn.Module):
         dynamic: Float[Tensor, "tokens entities"] | None,
         targets: Int[Tensor, " tokens"],
         rows: "Rows | None" = None,
-        more: "More | None" = None,
+        copies: "CopyLogits | None" = None,
     ) -> Float[Tensor, ""]:
         """The sum of -log p(target), in nats; of `rows` alone an estimate of it.
 
-        There may be `more` logits than those of words.
+        With `copies` the softmax is over these logits, too.
         """
         y: Tensor = self.y.weight
         b: Tensor = self.b
@@ -78,7 +78,7 @@ class OutputLayer(nn.Module):
             y = nn.functional.embedding(rows.rows, y)
             b = b.index_select(0, rows.rows) + rows.log_weight
             targets = torch.searchsorted(rows.rows, targets)
-        inputs = (h, y, b, dynamic, targets, *(more or (None, None)))
+        inputs = (h, y, b, dynamic, targets, *(copies or (None, None)))
         nats: Tensor = _Loss.apply(*inputs)  # type: ignore[no-untyped-call]
         return nats
 
@@ -134,7 +134,8 @@ class OutputLayer(nn.Module):
     ) -> tuple[Float[Tensor, "tokens vocabulary"], Float[Tensor, " tokens"]]:
         """The log-probability of every row of the vocabulary, and the log sum exp of its logits."""
         logits = self._logits(h, dynamic)
-        return logits.log_softmax(0).t(), logits.logsumexp(0)
+        log_sum = logits.logsumexp(0)
+        return (logits - log_sum).t(), log_sum
 
     def entities(
         self, h: Float[Tensor, "tokens hidden_dim"], entities: int
@@ -172,13 +173,13 @@ class Rows(NamedTuple):
     log_weight: Float[Tensor, " rows"]
 
 
-class More(NamedTuple):
-    """Logits beside those of words, each of which stands for a word, too (`pointer`)."""
+class CopyLogits(NamedTuple):
+    """Logits beside the vocabulary's, each of which stands for one of its rows (`pointer`)."""
 
-    all: Float[Tensor, " tokens"]
-    """Their log sum exp, at every token."""
-    of_target: Float[Tensor, " tokens"]
-    """That of those that stand for the target."""
+    log_sum: Float[Tensor, " tokens"]
+    """Log sum exp of all of them, at every token."""
+    log_sum_of_target: Float[Tensor, " tokens"]
+    """The same of those that stand for the target."""
 
 
 def _chunks(tokens: int) -> list[slice]:
@@ -197,8 +198,8 @@ class _Loss(torch.autograd.Function):
 
     d loss / d logits is softmax - one-hot. The softmax of a chunk stays unnormalised: dividing h
     and the result by the sums costs less than dividing the chunk. The one-hot part is a matter of
-    single rows, and is taken off in the end. With more logits beside those of words the words have
-    a share of the one, and their target's a share of the other.
+    single rows, and is taken off in the end. With copies the vocabulary has a share of the softmax
+    and the target's own row a share of the one-hot part.
     """
 
     @staticmethod
@@ -209,13 +210,15 @@ class _Loss(torch.autograd.Function):
         b: Tensor,
         dynamic: Tensor | None,
         targets: Tensor,
-        more: Tensor | None,
-        of_target: Tensor | None,
+        copies: Tensor | None,
+        target_copies: Tensor | None,
     ) -> Tensor:
-        dh, dy, db = torch.empty_like(h), torch.zeros_like(y), torch.zeros_like(b)
-        of_h, of_y = ctx.needs_input_grad[:2]
-        ddynamic = None if dynamic is None else torch.empty_like(dynamic)
-        words, hits = torch.ones_like(h[:, 0]), torch.ones_like(h[:, 0])
+        of_h, of_y, of_b, of_dynamic = ctx.needs_input_grad[:4]
+        dh = torch.empty_like(h) if of_h else None
+        dy = torch.zeros_like(y) if of_y else None
+        db = torch.zeros_like(b) if of_b else None
+        ddynamic = torch.empty_like(dynamic) if dynamic is not None and of_dynamic else None
+        vocabulary_share, target_share = torch.ones_like(h[:, 0]), torch.ones_like(h[:, 0])
         nats = h.new_zeros(())
         for chunk in _chunks(len(h)):
             logits = _logits(h[chunk], y, b, None if dynamic is None else dynamic[chunk])
@@ -225,33 +228,37 @@ class _Loss(torch.autograd.Function):
             total = exp.sum(0)
             log_sum = total.log() + peak
             share = total.reciprocal_()
-            if more is not None and of_target is not None:
-                words[chunk] = torch.sigmoid(log_sum - more[chunk])
-                hits[chunk] = torch.sigmoid(picked - of_target[chunk])
-                share.mul_(words[chunk])
-                log_sum = torch.logaddexp(log_sum, more[chunk])
-                picked = torch.logaddexp(picked, of_target[chunk])
+            if copies is not None and target_copies is not None:
+                vocabulary_share[chunk] = torch.sigmoid(log_sum - copies[chunk])
+                target_share[chunk] = torch.sigmoid(picked - target_copies[chunk])
+                share.mul_(vocabulary_share[chunk])
+                log_sum = torch.logaddexp(log_sum, copies[chunk])
+                picked = torch.logaddexp(picked, target_copies[chunk])
             nats += (log_sum - picked).sum()
-            if of_h:
+            if dh is not None:
                 torch.mul(exp.t() @ y, share.unsqueeze(1), out=dh[chunk])
-            if of_y:
+            if dy is not None:
                 dy.addmm_(exp, h[chunk] * share.unsqueeze(1))
-            db.addmv_(exp, share)
+            if db is not None:
+                db.addmv_(exp, share)
             if ddynamic is not None:
                 entities = exp[entity_rows(ddynamic.shape[1])]
                 torch.mul(entities, share, out=ddynamic[chunk].t())
-        dh -= y.index_select(0, targets) * hits.unsqueeze(1)
-        dy.index_add_(0, targets, h * hits.unsqueeze(1), alpha=-1)
-        db.index_add_(0, targets, hits, alpha=-1)
+        if dh is not None:
+            dh -= y.index_select(0, targets) * target_share.unsqueeze(1)
+        if dy is not None:
+            dy.index_add_(0, targets, h * target_share.unsqueeze(1), alpha=-1)
+        if db is not None:
+            db.index_add_(0, targets, target_share, alpha=-1)
         if ddynamic is not None:
             entity = targets - entity_rows(ddynamic.shape[1]).start
             token = torch.nonzero((entity >= 0) & (entity < ddynamic.shape[1])).squeeze(1)
-            ddynamic[token, entity[token]] -= hits[token]
-        of_more = (None, None) if more is None else (1 - words, hits - 1)
-        ctx.save_for_backward(dh, dy, db, ddynamic, *of_more)
+            ddynamic[token, entity[token]] -= target_share[token]
+        of_copies = (None, None) if copies is None else (1 - vocabulary_share, target_share - 1)
+        ctx.save_for_backward(dh, dy, db, ddynamic, *of_copies)
         return nats
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        *inputs, more, of_target = (None if d is None else d * grad for d in ctx.saved_tensors)
-        return *inputs, None, more, of_target
+        *inputs, copies, of_target = (None if d is None else d * grad for d in ctx.saved_tensors)
+        return *inputs, None, copies, of_target

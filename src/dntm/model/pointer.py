@@ -12,10 +12,11 @@ One softmax over words and moments, as in CopyNet (Gu et al. 2016): how much the
 u . h_t + b + log sum over i of exp(...) against the words' own log sum, and needs no weight to be
 tuned. kappa is one number after a word and another after an entity: what was said of *this* entity.
 r has a number for each power of two. x and z are taken as they are: the pointer learns to use them,
-but does not change them.
+but does not change them. h_t is what the output layer reads, with W_dh d_e where the model is
+`direct`; h_i is the LSTM's alone. z of an entity has all its terms: y_e, salience, newcomers.
 
 What a cache knows and d_e does not is the very words that came before; this is what a cache knows,
-learned. It begins as one (theta = .3, kappa = 1.5).
+learned. It begins almost as one (theta = .3, kappa = 1.5, gamma = .3, all else 0).
 
 Departure: the paper has no such term. `ModelConfig.pointer` adds it to any neural model.
 """
@@ -28,14 +29,17 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import entity_rows
-from dntm.model.history import Moments, Recall
+from dntm.model.history import Mixture, Moments
 
 DIM = 64
 """Rows of W_q and W_k."""
 AGES = 10
 """Rows of r: 1, 2 or 3, 4 to 7, ..., 512 and more tokens ago."""
-NOTHING = -1e4
-"""The logit of a moment that is not seen: no share in any precision, and no NaN in gradients."""
+_AGE = np.array([0, *(min(ago.bit_length(), AGES) - 1 for ago in range(1, 2**AGES))], np.int64)
+"""The row of r for every age; older ones have the last."""
+MASKED = -1e4
+"""The logit of a moment that is not seen: no share in any precision, and no NaN in the gradients
+of the loss."""
 
 
 class Pointer(nn.Module):
@@ -86,11 +90,10 @@ class Pointer(nn.Module):
             (said >= entities.start) & (said < entities.stop), said - entities.start, z.shape[1]
         )
         found = found + self.gamma * expected.index_select(1, entity)
-        age = np.frexp(np.maximum(moments.ago, 1))[1] - 1
-        ages = torch.from_numpy(np.minimum(age, AGES - 1).astype(np.int64)).to(h.device)
-        found = found + nn.functional.embedding(ages, self.r.unsqueeze(1)).squeeze(2)
+        ages = torch.from_numpy(_AGE[np.clip(moments.ago, 0, len(_AGE) - 1)]).to(h.device)
+        found = found + self.r.index_select(0, ages.flatten()).view_as(found)
         found = found + (h @ self.u + self.b).unsqueeze(1)
-        return found.masked_fill(moments.hidden, NOTHING)
+        return found.masked_fill(moments.hidden, MASKED)
 
 
 class Pointed(NamedTuple):
@@ -99,29 +102,29 @@ class Pointed(NamedTuple):
     parts: tuple[tuple[Float[Tensor, "_ said"], Int[Tensor, " said"]], ...]
     """The logits a of every moment, and the rows of what was said; negative where it has none."""
 
-    def all(self) -> Float[Tensor, " positions"]:
+    def log_sum(self) -> Float[Tensor, " positions"]:
         """Their log sum exp, over all moments."""
         return torch.cat([a.logsumexp(1) for a, _ in self._some()])
 
-    def of(self, targets: Int[Tensor, " positions"]) -> Float[Tensor, " positions"]:
+    def log_sum_of(self, targets: Int[Tensor, " positions"]) -> Float[Tensor, " positions"]:
         """The same over those in which the target was said."""
         wanted = torch.split(targets, [len(a) for a, _ in self.parts])
         return torch.cat(
             [
-                a.masked_fill(rows != own.unsqueeze(1), NOTHING).logsumexp(1)
+                a.masked_fill(rows != own.unsqueeze(1), MASKED).logsumexp(1)
                 for (a, rows), own in zip(self._some(), wanted, strict=True)
             ]
         )
 
-    def recall(self, log_sum: Float[Tensor, " positions"]) -> Recall:
+    def mixture(self, log_sum: Float[Tensor, " positions"]) -> Mixture:
         """The same as a mixture, where the words' logits have this log sum exp."""
-        more = self.all() - log_sum
-        shares = tuple(((a.softmax(1) * (a > NOTHING)), rows) for a, rows in self._some())
-        return Recall(shares, nn.functional.logsigmoid(more), nn.functional.logsigmoid(-more))
+        more = self.log_sum() - log_sum
+        shares = tuple((a.softmax(1), rows) for a, rows in self._some())
+        return Mixture(shares, nn.functional.logsigmoid(more), nn.functional.logsigmoid(-more))
 
     def _some(self) -> tuple[tuple[Tensor, Tensor], ...]:
         """The parts; where a document has said nothing, one moment that nobody sees."""
         return tuple(
-            (a, rows) if len(rows) else (a.new_full((len(a), 1), NOTHING), rows.new_full((1,), -1))
+            (a, rows) if len(rows) else (a.new_full((len(a), 1), MASKED), rows.new_full((1,), -1))
             for a, rows in self.parts
         )

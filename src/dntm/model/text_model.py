@@ -143,7 +143,7 @@ def _tokens(document: DocumentRows) -> int:
 def _score_batch(
     model: DynamicTextModel, documents: Sequence[DocumentRows]
 ) -> list[tuple[Floats, History | None]]:
-    """Each document's log-probabilities and, with a cache, its history at its end."""
+    """Each document's log-probabilities and, where the model looks back, its history."""
     pieces: list[list[Floats]] = [[] for _ in documents]
     histories: list[History | None] = [None for _ in documents]
     state = model.initial_state(len(documents))

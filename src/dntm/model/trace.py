@@ -11,9 +11,9 @@ from torch import Tensor
 
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model.fast.entity_memory import indices
-from dntm.model.fast.read import Read, predict, read, recalls
+from dntm.model.fast.read import Read, mixtures, predict, read
 from dntm.model.fast.window import Window
-from dntm.model.history import Recall
+from dntm.model.history import Mixture
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.reading_state import ReadingState
 
@@ -81,10 +81,10 @@ def _predicted(
         chunk = slice(start, start + AT_ONCE)
         positions, terms = layout.predicting[chunk], None if dynamic is None else dynamic[chunk]
         plain = _scored(model, h[chunk], terms, targets[chunk])
-        said = [*recalls(model, found, positions, h[chunk], terms, plain.log_sum)]
+        said = [*mixtures(model, found, positions, h[chunk], terms, plain.log_sum)]
         scores = plain.scores
-        for recall in said:
-            scores = recall.score(scores, targets[chunk])
+        for mixture in said:
+            scores = mixture.score(scores, targets[chunk])
         entropies = _entropies(model, said, h[chunk], terms, plain) if said else plain.entropies
         pieces.append((scores, entropies))
     all_scores, all_entropies = (torch.cat(column) for column in zip(*pieces, strict=True))
@@ -93,7 +93,7 @@ def _predicted(
 
 def _entropies(
     model: DynamicTextModel,
-    said: Sequence[Recall],
+    said: Sequence[Mixture],
     h: Float[Tensor, "tokens hidden_dim"],
     dynamic: Float[Tensor, "tokens entities"] | None,
     plain: _Scored,
@@ -111,9 +111,9 @@ def _entropies(
         terms = None if dynamic is None else dynamic[part]
         log_p = model.output.logits_of(h[part], terms, own) - plain.log_sum[part].unsqueeze(1)
         entropy = plain.entropies[part]
-        for recall in said:
-            share = torch.zeros_like(log_p).index_add(1, column, recall.parts[number][0])
-            rest, weight = recall.log_rest[part], recall.log_weight[part].unsqueeze(1)
+        for mixture in said:
+            share = torch.zeros_like(log_p).index_add(1, column, mixture.parts[number][0])
+            rest, weight = mixture.log_rest[part], mixture.log_weight[part].unsqueeze(1)
             before = log_p + rest.unsqueeze(1)
             log_p = torch.logaddexp(before, share.log() + weight)
             moved = entr(log_p.exp()) - entr(before.exp())

@@ -353,9 +353,10 @@ def sample(models: ModelPair, position: ReadingPosition, sampling: Sampling) -> 
     forbidden = _forbidden(position, vocabulary)
     sentences: list[list[int]] = []
     for _ in range(sampling.sentences):
-        rows, now = [BOS], state
+        rows = [BOS]
         while len(rows) <= sampling.tokens:
-            scores, now = next_token(model, now, rows[-1:])
+            # From the sentence's beginning: a pointer or a cache looks back on it, too.
+            scores, _ = next_token(model, state, rows)
             scores = scores.masked_fill(forbidden, -torch.inf)
             if rows == [BOS]:
                 scores[EOS] = -torch.inf

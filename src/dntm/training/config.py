@@ -76,7 +76,7 @@ class Recipe(Optimisation):
     freeze_encoder: bool = True
     """Fix the context encoder where it comes from pretraining; where the model merges contexts as
     pretraining learned to, W_dx and the merging function, too."""
-    fix: tuple[str, ...] = ()
+    freeze: tuple[str, ...] = ()
     """Parts of the model that stay as they begin, by their names: encoder, lstm, x, output, ...
     Such as all but the pointer of a model that had none (--start-from)."""
 

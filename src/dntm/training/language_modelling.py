@@ -48,11 +48,11 @@ from dntm.training.run_folder import RunFolder
 from dntm.training.state import (
     TrainingState,
     check_loss,
-    counted,
     ema_weights,
     initial_model,
     set_learning_rate,
     update_ema,
+    with_source_counts,
 )
 
 
@@ -89,9 +89,9 @@ def train_run(
         _count(config, dataset, keep_records, resume=resume)
         return
     texts = _Texts.of(dataset)
-    texts = replace(texts, vocabulary=counted(config, texts.vocabulary))
     with processes(device) as group, RunFolder.of_one(config.output_dir, group) as folder:
         model = initial_model(config, dataset.vocabulary).to(group.device)
+        words = with_source_counts(config, model, texts.vocabulary)
         state = TrainingState.start(model, config.training, config.seed)
         if group.is_first:
             folder.begin(config, resume=resume)
@@ -100,7 +100,9 @@ def train_run(
         if not group.is_first:
             folder.load(state)
         with stop_signals() as stopped:
-            yield from _train(state, _Run(config, folder, texts, group), stopped)
+            yield from _train(
+                state, _Run(config, folder, replace(texts, vocabulary=words), group), stopped
+            )
         if group.is_first:
             _hand_in(folder, dataset, model, keep_records)
 
@@ -206,12 +208,20 @@ class WindowLoss(nn.Module):
     ) -> tuple[Tensor, Tensor, ReadingState]:
         """What to minimise, the sum of nats, and the state after the window; 0 without one."""
         if window is None:
-            zero = self.model.x.weight.sum() * 0
+            zero = self._zero()
             return zero, zero.detach(), reading
         nats, named, after = self.model.losses(
             window, reading, generator, sample=self.recipe.output_sample, answers=answers
         )
-        return nats + self.recipe.naming_weight * named, nats.detach(), after.detach()
+        loss = nats + self.recipe.naming_weight * named
+        # What learns may have no part in a window, such as a merging function where nobody is met.
+        loss = loss if loss.requires_grad else loss + self._zero()
+        return loss, nats.detach(), after.detach()
+
+    def _zero(self) -> Tensor:
+        """Nothing, with the gradient of nothing for whatever learns."""
+        learned = [p.sum() for p in self.model.parameters() if p.requires_grad]
+        return torch.stack(learned).sum() * 0
 
 
 def train_batch(

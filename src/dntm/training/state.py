@@ -255,33 +255,39 @@ def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextMod
         begin_with(model.output.y.weight, vectors, vocabulary, length=1.0)
     if config.start_from:
         _copy(model, vocabulary, config.start_from)
-    _fix(model, config.training.fix)
+    _freeze(model, config.training.freeze)
     return model
 
 
-def counted(config: TrainConfig, vocabulary: Vocabulary) -> Vocabulary:
-    """The vocabulary with the counts of the text from which the words have their embeddings.
+def with_source_counts(
+    config: TrainConfig, model: DynamicTextModel, vocabulary: Vocabulary
+) -> Vocabulary:
+    """The vocabulary with the counts of the text from which its words have their embeddings.
 
-    That is the dataset's, or where these stay as they are the text of the model they come from.
+    That is the dataset's, or where the words are frozen the text of the model they come from.
     """
-    if config.start_from is None or "x" not in config.training.fix:
+    if config.start_from is None or model.x.weight.requires_grad:
         return vocabulary
     path = best_of(folder_of(config.start_from)) / VOCABULARY
-    return replace(vocabulary, counts=Vocabulary.load(path, entities=vocabulary.entities).counts)
+    source = Vocabulary.load(path, entities=vocabulary.entities)
+    return vocabulary if source.counts is None else replace(vocabulary, counts=source.counts)
 
 
-def _fix(model: DynamicTextModel, parts: Sequence[str]) -> None:
-    """Fix the parameters of these parts; ValueError where there is none, or nothing is left."""
-    named = dict(model.named_parameters())
+def _freeze(model: DynamicTextModel, parts: Sequence[str]) -> None:
+    """Freeze the parameters of these parts; ValueError where there is none, or nothing is left."""
+    # A tied table has two names.
+    named = dict(model.named_parameters(remove_duplicate=False))
     for part in parts:
         own = [p for name, p in named.items() if name == part or name.startswith(f"{part}.")]
         if not own:
             known = ", ".join(sorted({name.split(".")[0] for name in named}))
-            raise ValueError(f"fix is {part!r}, which this model does not have: expected {known}")
+            raise ValueError(
+                f"freeze is {part!r}, which this model does not have: expected {known}"
+            )
         for parameter in own:
             parameter.requires_grad = False
     if not any(parameter.requires_grad for parameter in named.values()):
-        raise ValueError(f"fix is {', '.join(parts)}: nothing is left to train")
+        raise ValueError(f"freeze is {', '.join(parts)}: nothing is left to train")
 
 
 def _copy(model: DynamicTextModel, vocabulary: Vocabulary, source: Path) -> None:

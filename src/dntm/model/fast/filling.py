@@ -18,11 +18,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dntm.corpus.vocabulary import entity_of_row, row_of_entity
+from dntm.model import history
 from dntm.model.fast.entity_memory import indices
 from dntm.model.fast.layout import lay_out_ragged
-from dntm.model.fast.read import Read, distribution, entity_logits
+from dntm.model.fast.read import Read, distribution, entity_logits, point_at
 from dntm.model.fast.recurrence import State, ragged_lstm
-from dntm.model.history import SIZE, Moments, look_back
+from dntm.model.history import Moments, look_back
 from dntm.model.parameters import Parameters
 from dntm.model.pointer import Pointed
 from dntm.model.salience import Mentions
@@ -92,14 +93,10 @@ def _of_rest(model: Parameters, read: Read, blanks: Blanks) -> Scores:
         targets = indices(layout.tokens[layout.read[position + 1]], h)
         found, log_sum = model.output.score(h, entities, targets)
         if model.pointer is not None:
-            z = model.output.entities(h, model.config.entities)
-            z = z if entities is None else z + entities
-            candidate = chosen[sequence]
-            for rest in _rests(read, blanks, candidate, position, targets, keys):
-                at, moments = rest
-                a = model.pointer.logits(moments, h[at], model.x.weight, z[at])
-                pointed = Pointed(((a, moments.said),)).recall(log_sum[at])
-                found[at] = pointed.score(found[at], targets[at])
+            for at, moments in _rests(read, blanks, chosen[sequence], position, targets, keys):
+                terms = None if entities is None else entities[at]
+                pointed = Pointed(((point_at(model, moments, h[at], terms), moments.said),))
+                found[at] = pointed.mixture(log_sum[at]).score(found[at], targets[at])
         each = found.cpu().numpy().astype(np.float64)
         scores[chosen] = np.bincount(sequence, each, minlength=len(chosen))
     return scores
@@ -131,7 +128,7 @@ def _rests(  # noqa: PLR0917
         place = np.concatenate((np.arange(seen), np.full(len(who), seen), seen + 1 + since))
         owner = np.concatenate((np.full(seen, -1), np.arange(len(who)), whose))
         ago = seen + 1 + since[:, None] - place
-        hidden = (ago < 1) | (ago > SIZE) | ((owner >= 0) & (owner != whose[:, None]))
+        hidden = (ago < 1) | (ago > history.SIZE) | ((owner >= 0) & (owner != whose[:, None]))
         at_gap = before.keys[seen].expand(len(who), -1)
         yield (
             at,

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from dntm.model.cache import recall
+from dntm.model.cache import mixture
 from dntm.model.entity_nlm import Tracked
 from dntm.model.fast.entity_memory import (
     add_dynamic_terms,
@@ -24,7 +24,7 @@ from dntm.model.fast.entity_memory import (
 )
 from dntm.model.fast.recurrence import Deferred, State, ragged_lstm
 from dntm.model.fast.window import Merges, Window
-from dntm.model.history import History, Recall, look_back, remember
+from dntm.model.history import History, Mixture, Moments, look_back, remember
 from dntm.model.newcomer import pool_free_rows
 from dntm.model.parameters import Parameters
 from dntm.model.pointer import Pointed
@@ -145,7 +145,7 @@ def scores(
     """The log-probability of each target right after a position."""
     h, entities = predict(model, read, positions)
     log_p, log_sum = model.output.score(h, entities, targets)
-    for said in recalls(model, read, positions, h, entities, log_sum):
+    for said in mixtures(model, read, positions, h, entities, log_sum):
         log_p = said.score(log_p, targets)
     return log_p
 
@@ -156,24 +156,26 @@ def distribution(
     """The output layer's h right after each position, and the log-probability of every row."""
     h, entities = predict(model, read, positions)
     log_p, log_sum = model.output.log_distribution(h, entities)
-    for said in recalls(model, read, positions, h, entities, log_sum):
+    for said in mixtures(model, read, positions, h, entities, log_sum):
         log_p = said.distribution(log_p)
     return h, log_p
 
 
-def recalls(  # noqa: PLR0917
+def mixtures(  # noqa: PLR0917
     model: Parameters,
     read: Read,
     positions: Int[np.ndarray, " positions"],
     h: Float[Tensor, "positions hidden_dim"],
     entities: Float[Tensor, "positions entities"] | None,
     log_sum: Float[Tensor, " positions"],
-) -> Iterator[Recall]:
+) -> Iterator[Mixture]:
     """What the pointer says after these tokens, and then the cache, of a model that has them."""
+    if read.history is None or not len(positions):
+        return
     if (pointed := point(model, read, positions, h, entities)) is not None:
-        yield pointed.recall(log_sum)
-    if model.cache is not None and read.history is not None:
-        yield recall(model.cache, read.window, read.history, read.h, positions)
+        yield pointed.mixture(log_sum)
+    if model.cache is not None:
+        yield mixture(model.cache, read.window, read.history, read.h, positions)
 
 
 def point(
@@ -184,17 +186,28 @@ def point(
     entities: Float[Tensor, "positions entities"] | None,
 ) -> Pointed | None:
     """What the pointer looks back on after these tokens; None where the model has none."""
-    if model.pointer is None or read.history is None:
+    if model.pointer is None or not len(positions):
         return None
-    z = model.output.entities(h, model.config.entities)
-    z = z if entities is None else z + entities
-    return Pointed(
-        tuple(
-            (model.pointer.logits(found, h[part], model.x.weight, z[part]), found.said)
-            for found in look_back(read.window, read.history, read.h, positions)
-            for part in (found.chosen,)
-        )
-    )
+    assert read.history is not None, "a model with a pointer keeps the history"
+    parts = []
+    for found in look_back(read.window, read.history, read.h, positions):
+        part = found.chosen
+        terms = None if entities is None else entities[part]
+        parts.append((point_at(model, found, h[part], terms), found.said))
+    return Pointed(tuple(parts))
+
+
+def point_at(
+    model: Parameters,
+    moments: Moments,
+    h: Float[Tensor, "positions hidden_dim"],
+    entities: Float[Tensor, "positions entities"] | None,
+) -> Float[Tensor, "positions said"]:
+    """The pointer's logits of some moments; `entities` as `entity_logits` gives them."""
+    assert model.pointer is not None
+    static = model.output.entities(h, model.config.entities)
+    z = static if entities is None else static + entities
+    return model.pointer.logits(moments, h, model.x.weight, z)
 
 
 def entity_logits(
