@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -5,7 +6,6 @@ import pytest
 
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model import checkpoint as checkpoint_module
-from dntm.model.reading_state import ReadingState
 from dntm.model.text_model import TextModel
 from dntm.reader.reader import Reader
 from tests.reader.small import (
@@ -26,7 +26,7 @@ def test_without_a_baseline_the_static_model_is_the_same_one_whose_memory_stays_
     for sentence in DOCUMENT.sentences:
         [scores], after = model.score(model.plan([[VOCABULARY.encode(sentence)]]), state)
         expected += (-scores).tolist()
-        state = ReadingState(after.h, after.c, model.initial_state(1).memory, after.mentions)
+        state = replace(after, memory=model.initial_state(1).memory)
 
     reading = any_reader.read(DOCUMENT, unit="nats")
 
