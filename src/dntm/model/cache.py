@@ -114,9 +114,9 @@ def mixture(
     parts = []
     for found in look_back(window, before, h, positions):
         at = torch.from_numpy(window.layout.read[positions[found.chosen]]).to(h.device)
-        likely = cache.theta * h[at] @ found.keys.t()
+        likely = found.likeness(cache.theta * h[at])
         if cache.kappa:
-            likely = likely + cache.kappa * found.same().to(likely)
+            likely.index_put_(found.same(), likely.new_tensor(cache.kappa), accumulate=True)
         # Where nothing was said no token has a share.
         shares = likely.masked_fill(found.hidden, -torch.inf).softmax(1).nan_to_num(0.0)
         parts.append((shares, found.said))

@@ -102,8 +102,8 @@ class Moments(NamedTuple):
 
     chosen: slice
     """Which of the positions that were asked for."""
-    keys: Float[Tensor, "said hidden_dim"]
-    """h_i of every moment."""
+    keys: tuple[Float[Tensor, "_ hidden_dim"], ...]
+    """h_i of every moment, in parts: together they would have to be copied."""
     said: Int[Tensor, " said"]
     """The row of w_{i+1}; negative where an entity has none."""
     read: Int[np.ndarray, " said"]
@@ -115,9 +115,17 @@ class Moments(NamedTuple):
     hidden: Bool[Tensor, "positions said"]
     """Moments that a position does not see."""
 
-    def same(self) -> Bool[Tensor, "positions said"]:
-        """Whether w_i is w_t."""
-        return torch.from_numpy(self.read == self.now[:, None]).to(self.keys.device)
+    def likeness(
+        self, queries: Float[Tensor, "positions hidden_dim"]
+    ) -> Float[Tensor, "positions said"]:
+        """The products of a query at each position with every h_i."""
+        return torch.cat([queries @ keys.t() for keys in self.keys], 1)
+
+    def same(self) -> tuple[Int[Tensor, " pairs"], Int[Tensor, " pairs"]]:
+        """The pairs of a position and a moment with w_i = w_t."""
+        pairs = np.nonzero(self.read == self.now[:, None])
+        position, moment = (torch.from_numpy(p).to(self.said.device) for p in pairs)
+        return position, moment
 
 
 def look_back(
@@ -135,10 +143,11 @@ def look_back(
         own, rows = _said(window, number)
         first, end = np.searchsorted(document, (number, number + 1)).tolist()
         at, parts = positions[first:end], before[number].parts
-        keys = torch.cat([*(key for key, _ in parts), h[_at(layout.read[own], h)]])
+        keys = (*(key for key, _ in parts), h[_at(layout.read[own], h)])
+        earlier = sum(len(key) for key, _ in parts)
         # A token may be recalled from the moment on at which it has been read itself.
-        seen = len(keys) - len(own) + np.searchsorted(own + 1, at, side="right")
-        ago = seen[:, None] - np.arange(len(keys))
+        seen = earlier + np.searchsorted(own + 1, at, side="right")
+        ago = seen[:, None].astype(np.int32) - np.arange(earlier + len(own), dtype=np.int32)
         found = list(_labels(window, number, before[number], own, rows))
         cuts = np.searchsorted(at, [start for start, _ in found[1:]]).tolist()
         for (_, labels), *part in zip(found, [0, *cuts], [*cuts, len(at)], strict=True):

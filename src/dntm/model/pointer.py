@@ -35,7 +35,7 @@ DIM = 64
 """Rows of W_q and W_k."""
 AGES = 10
 """Rows of r: 1, 2 or 3, 4 to 7, ..., 512 and more tokens ago."""
-_AGE = np.array([0, *(min(ago.bit_length(), AGES) - 1 for ago in range(1, 2**AGES))], np.int64)
+_AGE = np.array([0, *(min(ago.bit_length(), AGES) - 1 for ago in range(1, 2**AGES))], np.int32)
 """The row of r for every age; older ones have the last."""
 MASKED = -1e4
 """The logit of a moment that is not seen: no share in any precision, and no NaN in the gradients
@@ -78,22 +78,23 @@ class Pointer(nn.Module):
     ) -> Float[Tensor, "positions said"]:
         """The a_i of every moment that each position looks back on; z are those of all entities."""
         said, entities = moments.said, entity_rows(z.shape[1])
-        likeness = self.theta * h + (h @ self.W_q.t()) @ self.W_k
-        found = likeness @ moments.keys.t()
-        fitting = torch.addmm(self.v, h, self.W_v.t())
-        found = found + fitting @ x.detach().index_select(0, said.clamp(min=0)).t()
+        found = moments.likeness(self.theta * h + (h @ self.W_q.t()) @ self.W_k)
+        # The rest in place: positions times moments may be millions.
+        words, word = torch.unique(said.clamp(min=0), return_inverse=True)
+        fitting = torch.addmm(self.v, h, self.W_v.t()) @ x.detach().index_select(0, words).t()
+        fitting = fitting + (h @ self.u + self.b).unsqueeze(1)
+        found.add_(fitting.index_select(1, word))
         after_entity = (moments.now >= entities.start) & (moments.now < entities.stop)
         kappa = self.kappa[torch.from_numpy(after_entity.astype(np.int64)).to(h.device)]
-        found = found + kappa.unsqueeze(1) * moments.same()
-        expected = nn.functional.pad(z.detach(), (0, 1))  # 0 for words
-        entity = torch.where(
-            (said >= entities.start) & (said < entities.stop), said - entities.start, z.shape[1]
-        )
-        found = found + self.gamma * expected.index_select(1, entity)
+        position, moment = moments.same()
+        found.index_put_((position, moment), kappa.index_select(0, position), accumulate=True)
+        entity = said - entities.start
+        column = torch.nonzero((entity >= 0) & (entity < z.shape[1])).squeeze(1)
+        expected = z.detach().index_select(1, entity[column])
+        found.index_add_(1, column, self.gamma * expected)
         ages = torch.from_numpy(_AGE[np.clip(moments.ago, 0, len(_AGE) - 1)]).to(h.device)
-        found = found + self.r.index_select(0, ages.flatten()).view_as(found)
-        found = found + (h @ self.u + self.b).unsqueeze(1)
-        return found.masked_fill(moments.hidden, MASKED)
+        found.add_(self.r.index_select(0, ages.flatten()).view_as(found))
+        return found.masked_fill_(moments.hidden, MASKED)
 
 
 class Pointed(NamedTuple):

@@ -37,6 +37,8 @@ AT_ONCE = 512
 """Tokens whose distributions are made at the same time,"""
 ROWS = 1024
 """so many rows of the vocabulary after the other: what is worked on stays in the cache."""
+LOOKING = 128
+"""Tokens that look back on what was said at the same time."""
 
 
 @torch.no_grad()
@@ -81,12 +83,18 @@ def _predicted(
         chunk = slice(start, start + AT_ONCE)
         positions, terms = layout.predicting[chunk], None if dynamic is None else dynamic[chunk]
         plain = _scored(model, h[chunk], terms, targets[chunk])
-        said = [*mixtures(model, found, positions, h[chunk], terms, plain.log_sum)]
-        scores = plain.scores
-        for mixture in said:
-            scores = mixture.score(scores, targets[chunk])
-        entropies = _entropies(model, said, h[chunk], terms, plain) if said else plain.entropies
-        pieces.append((scores, entropies))
+        if model.pointer is None and model.cache is None:
+            pieces.append((plain.scores, plain.entropies))
+            continue
+        for first in range(0, len(positions), LOOKING):
+            part = slice(first, first + LOOKING)
+            some = _Scored(*(values[part] for values in plain))
+            its_terms, its_h = None if terms is None else terms[part], h[chunk][part]
+            said = [*mixtures(model, found, positions[part], its_h, its_terms, some.log_sum)]
+            scores = some.scores
+            for mixture in said:
+                scores = mixture.score(scores, targets[chunk][part])
+            pieces.append((scores, _entropies(model, said, its_h, its_terms, some)))
     all_scores, all_entropies = (torch.cat(column) for column in zip(*pieces, strict=True))
     return all_scores.cpu().numpy(), all_entropies.cpu().numpy()
 

@@ -129,12 +129,13 @@ def _rests(  # noqa: PLR0917
         owner = np.concatenate((np.full(seen, -1), np.arange(len(who)), whose))
         ago = seen + 1 + since[:, None] - place
         hidden = (ago < 1) | (ago > history.SIZE) | ((owner >= 0) & (owner != whose[:, None]))
-        at_gap = before.keys[seen].expand(len(who), -1)
+        earlier = torch.cat(before.keys)[: seen + 1]
+        at_gap = earlier[-1].expand(len(who), -1)
         yield (
             at,
             Moments(
                 chosen=slice(0, len(own)),
-                keys=torch.cat((before.keys[:seen], at_gap, keys.index_select(0, at))),
+                keys=(earlier[:-1], at_gap, keys.index_select(0, at)),
                 said=torch.cat((before.said[:seen], indices(rows, keys), targets[at])),
                 read=np.concatenate(
                     (before.read[:seen], np.full(len(who), before.read[seen]), now)
