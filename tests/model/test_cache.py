@@ -17,7 +17,7 @@ from dntm.model.checkpoint import save_pretrained
 from dntm.model.fast.window import windows
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.text_model import TextModel
-from tests.model.small import BOS, EOS, A, B, C, build
+from tests.model.small import BOS, EOS, A, B, C, assert_begun_as_whole, assert_distributions, build
 
 CACHE = Cache(theta=0.7, weight=0.3)
 OWN = OwnCache(theta=0.7, weight=0.3, kappa=1.5)
@@ -77,16 +77,8 @@ def test_the_cache_is_what_a_loop_over_the_history_says(
 def test_the_mixture_sums_to_one_and_scores_are_read_off_it(cache: Cache) -> None:
     model = build("both", "gru")
     model.cache = cache
-    document = DOCUMENTS[2]
-    state = model.initial_state(1)
-    for sentence in document:
-        window = model.plan([[sentence]])
-        [scores], _ = model.score(window, state)
-        _, log_p, state = model.log_distribution(window, state, range(len(sentence)))
 
-        torch.testing.assert_close(log_p.exp().sum(1), torch.ones(len(sentence)).double())
-        own = log_p[range(len(sentence) - 1), sentence[1:]]
-        np.testing.assert_allclose(own.numpy(), scores, atol=1e-12)
+    assert_distributions(model, DOCUMENTS[2])
 
 
 def test_a_sentence_that_is_only_begun_recalls_what_the_whole_one_does() -> None:
@@ -94,12 +86,8 @@ def test_a_sentence_that_is_only_begun_recalls_what_the_whole_one_does() -> None
     model.cache = OWN
     first, sentence = [BOS, A, 7, 8, A, 7, EOS], [BOS, 7, 8, EOS]
     _, state = model.score(model.plan([[first]]), model.initial_state(1))
-    _, whole, _ = model.log_distribution(model.plan([[sentence]]), state, range(3))
 
-    for length in (1, 2, 3):
-        begun = model.plan([[sentence[:length]]])
-        _, log_p, _ = model.log_distribution(begun, state, [length - 1])
-        torch.testing.assert_close(log_p[0], whole[length - 1])
+    assert_begun_as_whole(model, sentence, state)
 
 
 def test_a_weight_of_zero_changes_no_bit() -> None:

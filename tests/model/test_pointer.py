@@ -11,7 +11,7 @@ from dntm.model.fast.filling import Blanks, fill
 from dntm.model.fast.read import read
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.trace import trace
-from tests.model.small import BOS, EOS, A, B, C, build
+from tests.model.small import BOS, EOS, A, B, C, assert_begun_as_whole, assert_distributions, build
 
 TEXT = [[BOS, A, 7, 7, EOS], [BOS, 8, A, B, 9, EOS], [BOS, A, C, A, 7, EOS], [BOS, 7, 8, EOS]]
 
@@ -19,27 +19,16 @@ TEXT = [[BOS, A, 7, 7, EOS], [BOS, 8, A, B, 9, EOS], [BOS, A, C, A, 7, EOS], [BO
 @pytest.mark.parametrize("variant", ["baseline", "both"])
 def test_words_and_moments_sum_to_one_and_scores_are_read_off_them(variant: Variant) -> None:
     model = build(variant, "gru", beyond=True)
-    state = model.initial_state(1)
-    for sentence in TEXT:
-        window = model.plan([[sentence]])
-        [scores], _ = model.score(window, state)
-        _, log_p, state = model.log_distribution(window, state, range(len(sentence)))
 
-        torch.testing.assert_close(log_p.exp().sum(1), torch.ones(len(sentence)).double())
-        own = log_p[range(len(sentence) - 1), sentence[1:]]
-        np.testing.assert_allclose(own.numpy(), scores, atol=1e-12)
+    assert_distributions(model, TEXT)
 
 
 def test_a_sentence_that_is_only_begun_points_where_the_whole_one_does() -> None:
     model = build("both", "attention", beyond=True)
     *earlier, sentence = TEXT
     _, state = model.score(model.plan([earlier]), model.initial_state(1))
-    _, whole, _ = model.log_distribution(model.plan([[sentence]]), state, range(3))
 
-    for length in (1, 2, 3):
-        begun = model.plan([[sentence[:length]]])
-        _, log_p, _ = model.log_distribution(begun, state, [length - 1])
-        torch.testing.assert_close(log_p[0], whole[length - 1])
+    assert_begun_as_whole(model, sentence, state)
 
 
 def test_nothing_depends_on_what_is_still_to_come() -> None:
