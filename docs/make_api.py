@@ -12,7 +12,7 @@ import pdoc
 
 import dntm
 
-PACKAGES = ("corpus", "model", "evaluation", "training", "experiments", "reader")
+PACKAGES = ("corpus", "model", "evaluation", "training", "study", "reader")
 """What can be built on; the other packages are programs."""
 
 

@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from dntm.corpus.dataset import content_hash
-from dntm.experiments.paper import MODELS
-from dntm.experiments.study import Cell, StudyFolder
 from dntm.study import plan
+from dntm.study.config import Cell, StudyFolder
+from dntm.study.paper import MODELS
 from dntm.training.run_folder import RunFolder
 from tests.cli.running import fails, run
 

@@ -12,8 +12,8 @@ from dntm.corpus.anonymize import AnonymizeConfig
 from dntm.corpus.build import BuildConfig
 from dntm.corpus.prepare import ReadConfig
 from dntm.corpus.token_store import StoreConfig
-from dntm.experiments.study import PRESETS, StudyConfig
 from dntm.settings import merged, read_yaml, settle, to_yaml
+from dntm.study.config import PRESETS, StudyConfig
 from dntm.training.config import EncoderConfig
 
 

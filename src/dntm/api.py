@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from dntm.experiments.recipes import RECIPES
 from dntm.model.text_model import TextModel
 from dntm.settings import merged
+from dntm.study.recipes import RECIPES
 from dntm.training.config import RUN, TrainConfig
 from dntm.training.language_modelling import train_run
 from dntm.training.processes import Device, set_threads

@@ -15,12 +15,12 @@ from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
-from dntm.experiments.study import PRESETS, StudyConfig, StudyFolder, cells, with_peers
 from dntm.model.text_model import TextModel
-from dntm.report.write import write_report
 from dntm.settings import merged
 from dntm.study.cell import run_cell
+from dntm.study.config import PRESETS, StudyConfig, StudyFolder, cells, with_peers
 from dntm.study.plan import agree
+from dntm.study.report import write_report
 from dntm.study.trial import measure
 from dntm.training.run_folder import RunFolder
 from tests.study.small import write_corpus

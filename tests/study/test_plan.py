@@ -15,10 +15,10 @@ import yaml
 from dntm.benchmark.machine import Sitting
 from dntm.cli.main import main
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.experiments.study import PRESETS, StudyConfig, StudyFolder, cells, chosen
 from dntm.files import claimed, is_claimed
 from dntm.model.context_encoder import ContextEncoder
 from dntm.model.pretrained_encoder import PretrainedEncoder
+from dntm.study.config import PRESETS, StudyConfig, StudyFolder, cells, chosen
 from dntm.study.plan import agree, pretrain_config, resolved_config, train_config
 
 

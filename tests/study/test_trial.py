@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dntm.experiments.paper import MODELS
-from dntm.experiments.study import PRESETS, StudyConfig, StudyFolder, cells
 from dntm.settings import merged
+from dntm.study.config import PRESETS, StudyConfig, StudyFolder, cells
+from dntm.study.paper import MODELS
 from dntm.study.plan import ensure_dataset
 from dntm.study.trial import (
     Speed,

@@ -19,11 +19,11 @@ from dntm.cli.data import print_table_1
 from dntm.cli.publish import model_card
 from dntm.corpus.dataset import SPLITS, Dataset
 from dntm.corpus.token_store import TokenStore
-from dntm.experiments.study import PRESETS, StudyConfig
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
 from dntm.settings import merged, read_yaml
+from dntm.study.config import PRESETS, StudyConfig
 from dntm.training.config import PretrainConfig, TrainConfig
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import TrainingState

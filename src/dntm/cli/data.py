@@ -21,9 +21,9 @@ from dntm.corpus.prepare import ReadConfig, prepare, prepare_storyworld
 from dntm.corpus.storyworld.story import StoryworldConfig
 from dntm.evaluation.groups import as_plain, score_groups
 from dntm.evaluation.records import ideal_records
-from dntm.experiments.paper import PAPER_TABLE_1, TABLE_1_ROWS
 from dntm.files import resolved
 from dntm.settings import cut
+from dntm.study.paper import PAPER_TABLE_1, TABLE_1_ROWS
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ import tyro
 from tqdm import tqdm
 
 from dntm.cli.runs import refuse_unused
-from dntm.experiments.study import (
+from dntm.files import claimed, remove_leftovers
+from dntm.settings import merged, read_yaml
+from dntm.study.config import (
     PRESETS,
     Cell,
     StudyConfig,
@@ -22,8 +24,6 @@ from dntm.experiments.study import (
     up_to_date,
     with_peers,
 )
-from dntm.files import claimed, remove_leftovers
-from dntm.settings import merged, read_yaml
 from dntm.study.plan import (
     PRETRAINING,
     agree,
@@ -226,7 +226,7 @@ def _pretrain(folder: StudyFolder, config: StudyConfig) -> None:
 
 def _make_report(folder: StudyFolder, target: Path | None = None) -> None:
     """Write a report, print its main tables and what became of the claims that were tested."""
-    from dntm.report.write import as_text, write_report
+    from dntm.study.report import as_text, write_report
 
     report = write_report(folder, target)
     remove_leftovers(folder.path)

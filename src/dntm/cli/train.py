@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from dntm.benchmark.machine import Sitting
 from dntm.cli.runs import Computing, defaults, in_full, print_groups, refuse_given, shows
-from dntm.experiments.recipes import PRETRAINING, RECIPES
+from dntm.study.recipes import PRETRAINING, RECIPES
 from dntm.training.config import PretrainConfig, TrainConfig
 
 if TYPE_CHECKING:

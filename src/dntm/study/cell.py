@@ -15,13 +15,13 @@ from dntm.benchmark.machine import Sitting
 from dntm.corpus.dataset import Dataset
 from dntm.evaluation.cloze import ClozeRecords, ClozeText
 from dntm.evaluation.groups import as_plain, score_groups
-from dntm.experiments.paper import MODELS
-from dntm.experiments.study import RESULTS, Cell, StudyConfig, StudyFolder
 from dntm.files import claimed, remove_leftovers
 from dntm.model.cache import CACHES
 from dntm.model.checkpoint import best_of
 from dntm.model.dynamic_evaluation import DynamicEvaluation, tune
 from dntm.model.text_model import TextModel
+from dntm.study.config import RESULTS, Cell, StudyConfig, StudyFolder
+from dntm.study.paper import MODELS
 from dntm.study.plan import Say, ensure_dataset, ensure_pretraining, train_config
 from dntm.training.language_modelling import Progress, train_run
 from dntm.training.run_folder import RunFolder

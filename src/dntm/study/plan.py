@@ -29,9 +29,9 @@ from dntm.corpus.catalog import CORPORA
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.prepare import prepare, prepare_storyworld
 from dntm.corpus.storyworld.story import StoryworldConfig
-from dntm.experiments.study import Cell, StudyConfig, StudyFolder
 from dntm.files import claimed, is_claimed, new_folder, resolved, write_text
 from dntm.model.config import ModelConfig
+from dntm.study.config import Cell, StudyConfig, StudyFolder
 from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
 
 Say = Callable[[str], None]

@@ -21,8 +21,8 @@ from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.source import files_below
 from dntm.corpus.token_store import read_sentences
 from dntm.corpus.vocabulary import SPECIALS
-from dntm.experiments.paper import StudyModel
-from dntm.experiments.study import Cell, StudyConfig, StudyFolder
+from dntm.study.config import Cell, StudyConfig, StudyFolder
+from dntm.study.paper import StudyModel
 from dntm.study.plan import pretraining_is_due, share_done
 
 TRIAL_BATCHES = 12

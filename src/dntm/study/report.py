@@ -20,11 +20,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dntm.experiments.study import StudyFolder
 from dntm.files import new_folder, write_text
-from dntm.report.claims import claims
-from dntm.report.conditions import corpus_name, departures, notes, runs, settings
-from dntm.report.document import (
+from dntm.study.claims import claims
+from dntm.study.conditions import corpus_name, departures, notes, runs, settings
+from dntm.study.config import StudyFolder
+from dntm.study.document import (
     Block,
     Claims,
     Data,
@@ -36,9 +36,9 @@ from dntm.report.document import (
     Verdict,
     listed,
 )
-from dntm.report.figures import figures
-from dntm.report.results import StudyResults, documents_csv, read_results
-from dntm.report.tables import (
+from dntm.study.figures import figures
+from dntm.study.results import StudyResults, documents_csv, read_results
+from dntm.study.tables import (
     against_baseline,
     against_cached,
     peers_table,
@@ -155,7 +155,7 @@ def _seeds(results: StudyResults) -> str:
 
 def as_html(report: Report) -> str:
     """The whole page."""
-    style = files("dntm.report").joinpath("templates/page.css").read_text(encoding="utf-8")
+    style = files("dntm.study").joinpath("templates/page.css").read_text(encoding="utf-8")
     page = _templates({"drawing": _drawing}, autoescape=True).get_template("report.html")
     return page.render(report=report, verdicts=_VERDICTS, style=Markup(style))
 
@@ -200,7 +200,7 @@ def as_text(table: Table) -> str:
 
 def _templates(filters: dict[str, Callable[..., str]], **options: Any) -> Environment:
     found = Environment(
-        loader=PackageLoader("dntm.report"),
+        loader=PackageLoader("dntm.study"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

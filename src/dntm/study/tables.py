@@ -10,16 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dntm.corpus.dataset import SplitStatistics
 from dntm.evaluation.groups import PAPER_GROUPS, TITLES
 from dntm.evaluation.uncertainty import Comparison, DocumentSums
-from dntm.experiments.paper import (
-    BASELINE,
-    MODELS,
-    PAPER_TABLE_1,
-    PAPER_TABLE_3,
-    PAPER_TABLE_4,
-    TABLE_1_ROWS,
-    StudyModel,
-)
-from dntm.report.document import (
+from dntm.study.document import (
     NONE,
     Entry,
     Row,
@@ -34,7 +25,16 @@ from dntm.report.document import (
     plus_minus,
     signed,
 )
-from dntm.report.results import ModelResults, PeerRun, Run, StudyResults, perplexities, stacked
+from dntm.study.paper import (
+    BASELINE,
+    MODELS,
+    PAPER_TABLE_1,
+    PAPER_TABLE_3,
+    PAPER_TABLE_4,
+    TABLE_1_ROWS,
+    StudyModel,
+)
+from dntm.study.results import ModelResults, PeerRun, Run, StudyResults, perplexities, stacked
 
 CACHED = "A-salience-cache"
 """What somebody who knows the paper and caches would compare with first."""

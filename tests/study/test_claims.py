@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dntm.evaluation.records import Records
-from dntm.report.claims import claims
-from dntm.report.document import Claim
-from dntm.report.results import read_results
-from tests.report.made_up import PAPER_LIKE, study
+from dntm.study.claims import claims
+from dntm.study.document import Claim
+from dntm.study.results import read_results
+from tests.study.made_up import PAPER_LIKE, study
 
 Numbers = Mapping[str, Mapping[str, float]]
 

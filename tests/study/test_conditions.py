@@ -9,13 +9,13 @@ import yaml
 
 from dntm.corpus.prepare import prepare_storyworld
 from dntm.corpus.storyworld.story import StoryworldConfig
-from dntm.experiments.recipes import PRETRAINING
-from dntm.experiments.study import PRESETS, StudyConfig, StudyFolder
 from dntm.files import write_text
-from dntm.report.conditions import INNERMOST, PRETRAINING_DECISIONS
-from dntm.report.results import read_results
-from dntm.report.write import as_markdown, content, write_report
-from tests.report.made_up import PAPER_LIKE, in_parts, study
+from dntm.study.conditions import INNERMOST, PRETRAINING_DECISIONS
+from dntm.study.config import PRESETS, StudyConfig, StudyFolder
+from dntm.study.recipes import PRETRAINING
+from dntm.study.report import as_markdown, content, write_report
+from dntm.study.results import read_results
+from tests.study.made_up import PAPER_LIKE, in_parts, study
 
 ONE = {"A": PAPER_LIKE["A"]}
 SITTING: dict[str, Any] = {

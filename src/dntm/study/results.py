@@ -26,9 +26,9 @@ from dntm.evaluation.uncertainty import (
     sum_columns,
     whole_documents,
 )
-from dntm.experiments.paper import MODELS, StudyModel
-from dntm.experiments.study import RESULTS, Cell, StudyConfig, StudyFolder, cells
 from dntm.settings import parse_json, read_json, read_yaml
+from dntm.study.config import RESULTS, Cell, StudyConfig, StudyFolder, cells
+from dntm.study.paper import MODELS, StudyModel
 
 CURVES = {"position": by_position, "occurrence": by_occurrence, "antecedents": by_antecedents}
 

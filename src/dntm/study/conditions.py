@@ -7,10 +7,8 @@ from typing import Any
 
 from dntm.corpus.build import PAPERS_BUILD
 from dntm.corpus.catalog import CORPORA
-from dntm.experiments.paper import PAPER_TABLE_1
-from dntm.experiments.recipes import PRETRAINING
-from dntm.experiments.study import PRESETS, StudyConfig
-from dntm.report.document import (
+from dntm.study.config import PRESETS, StudyConfig
+from dntm.study.document import (
     NONE,
     Block,
     Entry,
@@ -23,7 +21,9 @@ from dntm.report.document import (
     duration,
     listed,
 )
-from dntm.report.results import Run, StudyResults
+from dntm.study.paper import PAPER_TABLE_1
+from dntm.study.recipes import PRETRAINING
+from dntm.study.results import Run, StudyResults
 
 OF_THE_CELL = {"vocabulary", "entities", "variant", "merging"}
 """Settings of the model that are the cell's and the dataset's, not the study's."""

@@ -18,9 +18,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from dntm.evaluation.curves import FEWEST, Band, band
-from dntm.experiments.paper import MODELS, StudyModel
-from dntm.report.document import Data, Figure
-from dntm.report.results import StudyResults
+from dntm.study.document import Data, Figure
+from dntm.study.paper import MODELS, StudyModel
+from dntm.study.results import StudyResults
 
 _Dash = str | tuple[int, tuple[int, int]]
 _INK, _FAINT = "#102030", "#a0b0c0"

@@ -13,13 +13,12 @@ from dntm.evaluation.curves import band, by_occurrence
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.evaluation.uncertainty import mean_and_error
-from dntm.experiments.paper import MODELS, PAPER_TABLE_3, StudyModel
-from dntm.experiments.study import PRESETS, Cell, StudyFolder
-from dntm.report.conditions import DECISIONS, INNERMOST, PRETRAINING_DECISIONS
-from dntm.report.document import Entry, Row, Table
-from dntm.report.results import read_results
-from dntm.report.tables import table_3
-from dntm.report.write import (
+from dntm.study.conditions import DECISIONS, INNERMOST, PRETRAINING_DECISIONS
+from dntm.study.config import PRESETS, Cell, StudyFolder
+from dntm.study.document import Entry, Row, Table
+from dntm.study.paper import MODELS, PAPER_TABLE_3, StudyModel
+from dntm.study.plan import train_config
+from dntm.study.report import (
     as_csv,
     as_html,
     as_latex,
@@ -28,8 +27,9 @@ from dntm.report.write import (
     content,
     write_report,
 )
-from dntm.study.plan import train_config
-from tests.report.made_up import PAPER_LIKE, study
+from dntm.study.results import read_results
+from dntm.study.tables import table_3
+from tests.study.made_up import PAPER_LIKE, study
 
 VOID = {"meta", "br"}
 

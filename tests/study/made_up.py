@@ -20,9 +20,9 @@ from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.prepare import ReadConfig, prepare
 from dntm.evaluation.cloze import ClozeRecords, ClozeText, Filled
 from dntm.evaluation.records import Records
-from dntm.experiments.paper import MODELS, PAPER_TABLE_3
-from dntm.experiments.study import PRESETS, StudyFolder, cells
 from dntm.files import write_text
+from dntm.study.config import PRESETS, StudyFolder, cells
+from dntm.study.paper import MODELS, PAPER_TABLE_3
 from dntm.study.plan import train_config
 
 _STATIC = {"reappearing": 50.0, "following": 100.0, "other": 60.0, "quantile": 0.5}

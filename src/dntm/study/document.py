@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from dntm.evaluation.records import Floats
 from dntm.evaluation.uncertainty import Comparison, DocumentSums, mean_and_error, paired_bootstrap
-from dntm.experiments.paper import PaperValue
+from dntm.study.paper import PaperValue
 
 NONE = "–"
 Scalar = str | int | float | None

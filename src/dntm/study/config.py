@@ -16,10 +16,10 @@ from typing import Any
 from dntm.corpus.build import PAPERS_BUILD, BuildConfig
 from dntm.corpus.prepare import ReadConfig
 from dntm.corpus.token_store import StoreConfig
-from dntm.experiments.paper import MODELS, PAPER_TABLE_3, PEERS, StudyModel
-from dntm.experiments.recipes import PRETRAINING, RECIPES
 from dntm.model.config import ModelConfig
 from dntm.settings import merged, read_yaml, settle, to_yaml
+from dntm.study.paper import MODELS, PAPER_TABLE_3, PEERS, StudyModel
+from dntm.study.recipes import PRETRAINING, RECIPES
 from dntm.training.config import PretrainRecipe, Recipe
 
 RESULTS = ("all_results.json", "records-test.csv", "cloze-test.csv")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dntm.evaluation.records import Records
-from dntm.report.results import read_results
-from tests.report.made_up import PAPER_LIKE, in_parts, study
+from dntm.study.results import read_results
+from tests.study.made_up import PAPER_LIKE, in_parts, study
 
 ONE = {"A": PAPER_LIKE["A"]}
 

@@ -18,8 +18,7 @@ import numpy as np
 from dntm.evaluation.groups import TITLES
 from dntm.evaluation.records import Floats
 from dntm.evaluation.uncertainty import Comparison
-from dntm.experiments.paper import MERGING_TITLES
-from dntm.report.document import (
+from dntm.study.document import (
     Claim,
     Verdict,
     compare,
@@ -29,7 +28,8 @@ from dntm.report.document import (
     percent_interval,
     signed,
 )
-from dntm.report.results import ModelResults, StudyResults
+from dntm.study.paper import MERGING_TITLES
+from dntm.study.results import ModelResults, StudyResults
 
 Models = Mapping[str, ModelResults]
 GRUS = ("gru-relu", "gru")
