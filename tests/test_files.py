@@ -1,7 +1,8 @@
 import os
-import shutil
+import platform
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,17 +14,10 @@ def fill(folder: Path, text: str) -> None:
     (folder / "content.txt").write_text(text)
 
 
-def leftovers(folder: Path) -> list[str]:
+def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.fixture(params=["in one step", "in two"])
-def _exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "in two":
-        monkeypatch.setattr(files, "_exchange", lambda *_: False)
-
-
-@pytest.mark.usefixtures("_exchange")
 def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
@@ -33,11 +27,10 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
         fill(folder, "new")
 
     assert (target / "content.txt").read_text() == "new"
-    assert leftovers(tmp_path) == ["target"]
+    assert names(tmp_path) == ["target"]
 
 
-@pytest.mark.usefixtures("_exchange")
-def test_after_an_error_everything_is_as_it_was(tmp_path: Path) -> None:
+def test_an_error_leaves_the_previous_folder_unchanged(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
     fill(target, "old")
@@ -51,21 +44,12 @@ def test_after_an_error_everything_is_as_it_was(tmp_path: Path) -> None:
         interrupted()
 
     assert (target / "content.txt").read_text() == "old"
-    assert leftovers(tmp_path) == ["target"]
+    assert names(tmp_path) == ["target"]
 
 
-def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-
-    with files.new_folder(tmp_path / "link", overwrite=True) as folder:
-        fill(folder, "new")
-
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real" / "content.txt").read_text() == "new"
-
-
-def test_a_file_is_replaced_or_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_previous_file_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.txt"
     files.write_text(path, "one")
     files.write_text(path, "two")
@@ -78,20 +62,26 @@ def test_a_file_is_replaced_or_left_alone(tmp_path: Path, monkeypatch: pytest.Mo
         files.write_text(path, "three")
 
     assert path.read_text() == "two"
-    assert leftovers(tmp_path) == ["a.txt"]
+    assert names(tmp_path) == ["a.txt"]
 
 
-def test_a_link_to_a_file_stays_a_link(tmp_path: Path) -> None:
+def test_the_target_of_a_link_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
     (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
     (tmp_path / "link.txt").symlink_to("real.txt")
 
     files.write_text(tmp_path / "link.txt", "new")
+    with files.new_folder(tmp_path / "link", overwrite=True) as folder:
+        fill(folder, "new")
 
+    assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real" / "content.txt").read_text() == "new"
     assert (tmp_path / "real.txt").read_text() == "new"
 
 
-def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
+def test_a_pipe_is_written_directly(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -101,58 +91,89 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
     assert os.read(reader, 100) == b"through"
     os.close(reader)
     assert pipe.is_fifo()
-    assert leftovers(tmp_path) == ["pipe"]
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next_who_writes_there(tmp_path: Path) -> None:
-    for name in (".target.a1b2c3d4", ".target.old.a1b2c3d4"):
+@pytest.fixture
+def dead() -> int:
+    """The id of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_only_temporary_files_of_dead_processes_are_removed(tmp_path: Path, dead: int) -> None:
+    host = platform.node()
+    stale = f".target.{host}-{dead}-0.tmp"
+    kept = [f".other.{host}-{dead}-0.tmp", f".target.another-host-{dead}-0.tmp"]
+    for name in (stale, *kept):
         (tmp_path / name).mkdir()
-        os.utime(tmp_path / name, (0, 0))
-    (tmp_path / ".kept.a1b2c3d4").mkdir()
 
-    with files.new_folder(tmp_path / "target") as folder:
-        fill(folder, "new")
-
-    # What was moved aside stays until the new one is there.
-    assert leftovers(tmp_path) == [".kept.a1b2c3d4", ".target.old.a1b2c3d4", "target"]
-    with files.new_folder(tmp_path / "target", overwrite=True) as folder:
-        fill(folder, "newer")
-    assert leftovers(tmp_path) == [".kept.a1b2c3d4", "target"]
-
-
-def test_what_is_still_being_written_is_left_alone(tmp_path: Path) -> None:
     with files.new_folder(tmp_path / "target") as first:
-        os.utime(first, (0, 0))
-        with files.new_folder(tmp_path / "target") as second:
-            fill(second, "second")
+        files.remove_stale_files(tmp_path, "target")
         assert first.is_dir()
-        shutil.rmtree(tmp_path / "target")
-    with files.new_file(tmp_path / "file") as file:
-        temporary = next(tmp_path.glob(".file.*"))
-        os.utime(temporary, (0, 0))
-        files.write_text(tmp_path / "file", "other")
-        file.write("mine")
-
-    assert (tmp_path / "file").read_text() == "mine"
+    assert not (tmp_path / stale).exists()
+    assert all((tmp_path / name).exists() for name in kept)
 
 
-def test_a_folder_is_one_process_at_a_time_and_the_dead_hold_nothing(tmp_path: Path) -> None:
-    hold = "import sys; from pathlib import Path; from dntm.files import folder_of_one\n"
-    hold += f"with folder_of_one(Path({str(tmp_path / 'run')!r})): print('in', flush=True); input()"
-    other = subprocess.Popen(
-        [sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+def test_the_previous_folder_comes_back_if_a_process_died_while_replacing_it(
+    tmp_path: Path, dead: int
+) -> None:
+    previous = tmp_path / f".target.{platform.node()}-{dead}-1.tmp.old"
+    previous.mkdir()
+    fill(previous, "old")
+
+    files.remove_stale_files(tmp_path)
+
+    assert (tmp_path / "target" / "content.txt").read_text() == "old"
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from dntm import files
+with files.{manager}: print("held", flush=True); sys.stdin.read()
+"""
+
+
+def holder(manager: str) -> "subprocess.Popen[bytes]":
+    code = HOLD.format(manager=manager)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    assert other.stdout is not None
-    other.stdout.readline()
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
 
-    with (
-        pytest.raises(ValueError, match="in use by another process"),
-        files.folder_of_one(tmp_path / "run"),
-    ):
+
+def test_a_lock_is_exclusive_and_ends_with_its_holder(tmp_path: Path) -> None:
+    path, waited = tmp_path / "locks" / "A-1", []
+    other = holder(f"locked(Path({str(path)!r}), print)")
+    assert files.is_locked(path)
+
+    def kill() -> None:
+        waited.append(time.monotonic())
+        other.kill()
+
+    with files.locked(path, kill):
+        assert files.is_locked(path)
+
+    other.communicate()
+    assert len(waited) == 1
+    assert not files.is_locked(path)
+
+
+def test_a_run_folder_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    other = holder(f"exclusive_folder(Path({str(folder)!r}))")
+
+    with pytest.raises(ValueError, match="in use by another"), files.exclusive_folder(folder):
         pass
     other.kill()
     other.communicate()
 
-    with files.folder_of_one(tmp_path / "run"):
-        (tmp_path / "run" / "x").touch()
-    assert (tmp_path / "run").is_dir()
+    with files.exclusive_folder(folder):
+        pass
+    assert not folder.exists()
+    with files.exclusive_folder(folder):
+        (folder / "x").touch()
+    assert folder.is_dir()

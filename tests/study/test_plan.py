@@ -2,9 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +12,6 @@ import yaml
 from dntm.benchmark.machine import Sitting
 from dntm.cli.main import main
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.files import claimed, is_claimed
 from dntm.model.context_encoder import ContextEncoder
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.study.config import PRESETS, StudyConfig, StudyFolder, cells, chosen
@@ -161,36 +157,6 @@ def test_a_study_from_before_pretraining_had_settings_reads_as_it_was(
 
     assert found == config
     assert found.store.min_count == min_count
-
-
-HOLD = """
-import sys, time
-from pathlib import Path
-from dntm.files import claimed
-with claimed(Path(sys.argv[1]), lambda: None):
-    print("held", flush=True)
-    time.sleep(60)
-"""
-
-
-def test_a_claim_is_exclusive_and_ends_with_its_holder(tmp_path: Path) -> None:
-    lock, waited = tmp_path / "locks" / "A-1", []
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(lock)], stdout=subprocess.PIPE)
-    assert holder.stdout is not None
-    holder.stdout.readline()
-    assert is_claimed(lock)
-
-    def kill() -> None:
-        waited.append(time.monotonic())
-        holder.kill()
-
-    with claimed(lock, kill):
-        assert is_claimed(lock)
-
-    holder.wait()
-    holder.stdout.close()
-    assert len(waited) == 1
-    assert not is_claimed(lock)
 
 
 def test_every_sitting_of_a_run_is_kept_even_one_that_was_killed(tmp_path: Path) -> None:

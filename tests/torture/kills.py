@@ -164,12 +164,11 @@ def _kill(
         os.waitpid(child, 0)
         tally.tried += 1
         tally.expect(f"kill {tally.tried}: half a target", holds=_is_whole(target))
-    time.sleep(2.1)  # what is younger is not taken for a leftover
     code, said = wait(start(command, log), log)
     tally.expect(f"{name}, at last: code {code}: {said[-300:]}", holds=code == 0)
     tally.expect(f"{name}: Traceback", holds="Traceback" not in said)
     tally.expect(f"{name}, at last: other bits", holds=bits(target) == expected)
-    left = [p for p in folder.rglob(".*") if p.name != ".locks" and ".locks" not in p.parts]
+    left = [p for p in folder.rglob(".*") if p.name != ".lock" and ".locks" not in p.parts]
     tally.expect(f"{name} leaves {sorted(p.name for p in left)}", holds=not left)
     return tally
 

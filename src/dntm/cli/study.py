@@ -12,7 +12,7 @@ import tyro
 from tqdm import tqdm
 
 from dntm.cli.runs import refuse_unused
-from dntm.files import claimed, remove_leftovers
+from dntm.files import locked, remove_stale_files
 from dntm.settings import merged, read_yaml
 from dntm.study.config import (
     PRESETS,
@@ -218,8 +218,7 @@ def _pretrain(folder: StudyFolder, config: StudyConfig) -> None:
 
     ensure_dataset(folder, config, _say)
     elsewhere = "the encoder is being pretrained elsewhere"
-    with claimed(folder.lock(PRETRAINING), lambda: _say(elsewhere)) as claim:
-        os.dup(claim)  # so that it ends with the process, not before
+    with locked(folder.lock(PRETRAINING), lambda: _say(elsewhere)):
         if pretraining_is_due(folder, config):
             Pretrain(**vars(pretrain_config(folder, config)), resume=True).run()
 
@@ -229,7 +228,7 @@ def _make_report(folder: StudyFolder, target: Path | None = None) -> None:
     from dntm.study.report import as_text, write_report
 
     report = write_report(folder, target)
-    remove_leftovers(folder.path)
+    remove_stale_files(folder.path)
     for table in report.tables:
         if table.key in SHOWN:
             print(f"\n{as_text(table)}")

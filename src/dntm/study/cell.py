@@ -15,7 +15,7 @@ from dntm.benchmark.machine import Sitting
 from dntm.corpus.dataset import Dataset
 from dntm.evaluation.cloze import ClozeRecords, ClozeText
 from dntm.evaluation.groups import as_plain, score_groups
-from dntm.files import claimed, remove_leftovers
+from dntm.files import locked, remove_stale_files
 from dntm.model.cache import CACHES
 from dntm.model.checkpoint import best_of
 from dntm.model.dynamic_evaluation import DynamicEvaluation, tune
@@ -36,7 +36,7 @@ def run_cell(folder: StudyFolder, config: StudyConfig, cell: Cell, say: Say) -> 
     if cell.model.over:
         base = Cell(MODELS[cell.model.over], cell.seed)
         yield from run_cell(folder, config, base, say)
-    with claimed(folder.lock(cell.name), lambda: say(f"{cell.name} is being run elsewhere")):
+    with locked(folder.lock(cell.name), lambda: say(f"{cell.name} is being run elsewhere")):
         run = folder.run(cell)
         if folder.finished(cell):
             return
@@ -92,4 +92,4 @@ def _fill_gaps(run: Path, dataset: Dataset, sitting: Sitting) -> None:
 def _sweep(run: Path) -> None:
     """What a killed process left half written; once more at the end, when even the last is old."""
     for folder in (run, run / "checkpoints"):
-        remove_leftovers(folder)
+        remove_stale_files(folder)

@@ -29,7 +29,7 @@ from dntm.corpus.catalog import CORPORA
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.prepare import prepare, prepare_storyworld
 from dntm.corpus.storyworld.story import StoryworldConfig
-from dntm.files import claimed, is_claimed, new_folder, resolved, write_text
+from dntm.files import is_locked, locked, new_folder, resolved, write_text
 from dntm.model.config import ModelConfig
 from dntm.study.config import Cell, StudyConfig, StudyFolder
 from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
@@ -94,7 +94,7 @@ def agree(folder: StudyFolder, config: StudyConfig) -> None:
 def ensure_dataset(folder: StudyFolder, config: StudyConfig, say: Say) -> Dataset:
     """Build the study's dataset unless it is there."""
     if not folder.dataset.exists():
-        with claimed(folder.lock("dataset"), lambda: say("the dataset is being built elsewhere")):
+        with locked(folder.lock("dataset"), lambda: say("the dataset is being built elsewhere")):
             if not folder.dataset.exists():
                 say(f"building the dataset from {config.corpus}")
                 _build(folder.dataset, config)
@@ -231,7 +231,7 @@ def run_jobs(
                     if code:
                         failed[cell.name] = _last_words(folder.run(cell) / "log.txt", code)
             waiting = [cell for cell in waiting if not folder.finished(cell)]
-            elsewhere = [cell for cell in waiting if is_claimed(folder.lock(cell.name))]
+            elsewhere = [cell for cell in waiting if is_locked(folder.lock(cell.name))]
             free = [cell for cell in waiting if cell not in elsewhere]
             for cell in free[: jobs - len(running)]:
                 running[cell] = _start(folder, cell, threads)

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import torch
 
-from dntm.files import folder_of_one, new_folder, remove_leftovers, write_text
+from dntm.files import exclusive_folder, new_folder, remove_stale_files, write_text
 from dntm.model.checkpoint import current_names, load_tensors, save_tensors
 from dntm.settings import read_json, shown
 from dntm.training.processes import MOST_THREADS, Processes
@@ -54,20 +54,20 @@ class RunFolder:
         """The folder, locked by the first process of a run and swept; ValueError where another
         run is at work in it.
         """
-        with folder_of_one(path) if group.is_first else nullcontext():
+        with exclusive_folder(path) if group.is_first else nullcontext():
             run = cls(path)
             try:
                 if group.is_first:
                     run.sweep()
                 yield run
             finally:
-                if group.is_first:  # once more: what was left a moment before was too new then
+                if group.is_first:
                     run.sweep()
 
     def sweep(self) -> None:
         """Remove what killed processes left half written."""
-        remove_leftovers(self.path)
-        remove_leftovers(self.path / "checkpoints")
+        remove_stale_files(self.path)
+        remove_stale_files(self.path / "checkpoints")
 
     def begin(self, config: RunConfig, *, resume: bool = False) -> None:
         """Begin a run, or with `resume` go on with what is there of it, be it nothing.
