@@ -1,8 +1,10 @@
 # make quickstart   from a clone to a first result
-# make test         lint, types, layers, the API's pages and tests, as CI runs them
-# make torture      damaged files, kills and rude clients, many of each (minutes; docs/reliability.md)
+# make test         lint, types, import layers, API reference and tests, as CI runs them
+# make torture      damaged files and kills, many of each (minutes; docs/reliability.md)
+# make benchmark    speed on this machine (BENCHMARK=train, pretrain, read, data or baselines;
+#                   ARGUMENTS="--threads 1")
 # make docs         the API reference from the docstrings, in build/api
-# make default-model   train the model in the box anew (default_model.mk)
+# make default-model   train the bundled model again (default_model.mk)
 
 PYTHON ?= python3
 VENV   := .venv
@@ -10,13 +12,18 @@ BIN    := $(VENV)/bin
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= $(shell nproc 2>/dev/null || echo 1)
 
-.PHONY: quickstart test torture install install-dev browser lint types layers docs unit format clean
+.PHONY: quickstart test torture benchmark install install-dev browser lint types layers docs unit format clean
 
-# The paper's study in small: a slice of the default corpus, the baseline (A) and the dynamic model (D)
+# A small study: part of the default corpus, the baseline (A) and the dynamic model (D)
 quickstart: install
 	$(BIN)/dntm reproduce --preset quick --output-dir studies/quickstart
 
 test: install-dev browser lint types layers docs unit
+
+BENCHMARK ?= train
+
+benchmark: install
+	$(BIN)/python -m benchmarks.$(BENCHMARK) $(ARGUMENTS)
 
 torture: install-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.torture
@@ -30,7 +37,7 @@ $(VENV)/.made:
 	$(BIN)/python -m pip --version >/dev/null
 	touch $@
 
-# torch first and alone: with the pinned build in place nothing else pulls another one
+# torch first, so that no other package pulls another build of it
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
@@ -40,7 +47,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[coref,dev]"
 	touch $@
 
-# The page's tests drive Debian's chromium; where it cannot be had they are skipped, visibly
+# The tests of the page use Debian's chromium and are skipped if it cannot be installed
 browser:
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
 	then (apt-get update -qq; DEBIAN_FRONTEND=noninteractive timeout 300 apt-get install -y -qq \
@@ -59,7 +66,7 @@ layers:
 docs:
 	OMP_NUM_THREADS=1 $(BIN)/python docs/make_api.py build/api
 
-# A file's tests stay in one process, with the fixtures they share
+# Tests of one file share fixtures, so they run in one process
 unit:
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(WORKERS) --dist loadfile
 

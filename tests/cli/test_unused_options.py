@@ -11,7 +11,6 @@ from tests.cli.running import fails
 UNUSED = [
     ("train --dataset F --model.heads 2", "--model.heads", "without --model.kind transformer"),
     ("evaluate default --tune", "--tune", "without --cache"),
-    ("benchmark peers --dataset F --model.entities 9", "--model.entities", "with --dataset"),
     ("evaluate-meaning default --pairs F --limit 3", "--limit", "without --text"),
     ("evaluate-meaning default --pairs F --fit-words 9", "--fit-words", "without --fit"),
     ("evaluate-meaning default --pairs F --documents file", "--documents", "without --text or"),
@@ -22,8 +21,6 @@ UNUSED = [
     ("neighbours default [] --by fit", "--by", "with a language model"),
     ("reproduce --list --jobs 9 --output-dir NEW", "--jobs", "with --list"),
     ("reproduce --list --no-estimate --output-dir NEW", "--no-estimate", "with --list"),
-    ("benchmark train --dataset F --model.vocabulary 99", "--model.vocabulary", "with --dataset"),
-    ("benchmark cloze --dataset F --model.entities 9", "--model.entities", "with --dataset"),
     ("train --dataset F --model.entities 9", "--model.entities", "the dataset has its own"),
     ("train --dataset F --model.variant A --model.merging max", "--model.merging", "baseline"),
     (

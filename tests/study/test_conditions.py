@@ -96,7 +96,7 @@ def test_a_pretraining_is_told_by_its_own_files(tmp_path: Path) -> None:
     write_text(folder.pretraining / "config.yaml", yaml.safe_dump(settings))
     counts = {"files": [[0, 9, 9]] * 3, "sentences": 9, "tokens": 1234, "rows": 77}
     write_text(folder.pretraining / "text" / "text.json", json.dumps(counts))
-    machine = {"sittings": [SITTING, SITTING]}
+    machine = {"sessions": [SITTING, SITTING]}
     write_text(folder.pretraining / "machine.json", json.dumps(machine))
 
     text = text_of(folder)
@@ -125,7 +125,7 @@ def test_a_pretraining_on_gigaword_at_the_papers_size_departs_in_nothing(tmp_pat
 def test_runs_of_different_commits_or_of_none_are_warned_of(tmp_path: Path) -> None:
     folder = study(tmp_path / "study", ONE)
     for seed, commit in ((1, "a" * 40), (2, "b" * 40 + "+")):
-        machine = {"sittings": [SITTING | {"commit": commit}]}
+        machine = {"sessions": [SITTING | {"commit": commit}]}
         write_text(folder.path / f"runs/A-{seed}/machine.json", json.dumps(machine))
 
     report = write_report(folder)

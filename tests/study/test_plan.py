@@ -9,13 +9,13 @@ import pytest
 import torch
 import yaml
 
-from dntm.benchmark.machine import Sitting
 from dntm.cli.main import main
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.context_encoder import ContextEncoder
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.study.config import PRESETS, StudyConfig, StudyFolder, cells, chosen
 from dntm.study.plan import agree, pretrain_config, resolved_config, train_config
+from dntm.training.machine import Session
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
@@ -159,13 +159,13 @@ def test_a_study_from_before_pretraining_had_settings_reads_as_it_was(
     assert found.store.min_count == min_count
 
 
-def test_every_sitting_of_a_run_is_kept_even_one_that_was_killed(tmp_path: Path) -> None:
+def test_every_session_of_a_run_is_kept_even_one_that_was_killed(tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
-    Sitting.begin(path, threads=1).note(now=True)
+    Session.begin(path, threads=1).note(now=True)
 
-    Sitting.begin(path, threads=2).note(now=True)
+    Session.begin(path, threads=2).note(now=True)
 
-    first, second = json.loads(path.read_text())["sittings"]
+    first, second = json.loads(path.read_text())["sessions"]
     assert (first["threads"], second["threads"]) == (1, 2)
     assert first["machine"]["cores"] == os.cpu_count()
     assert {"began", "ended", "seconds", "peak_memory_gb", "versions", "commit"} <= set(first)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads processes
 
 def sittings(study: Path) -> int:
     return sum(
-        len(json.loads(path.read_text())["sittings"]) for path in study.glob("runs/*/machine.json")
+        len(json.loads(path.read_text())["sessions"]) for path in study.glob("runs/*/machine.json")
     )
 
 

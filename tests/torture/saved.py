@@ -15,7 +15,6 @@ from dntm.cli.publish import model_card
 from safetensors.torch import load, save
 
 import dntm
-from dntm.benchmark.machine import Sitting
 from dntm.cli.data import print_table_1
 from dntm.corpus.dataset import SPLITS, Dataset
 from dntm.corpus.token_store import TokenStore
@@ -25,6 +24,7 @@ from dntm.model.sentence_completion import SentenceCompletion
 from dntm.settings import merged, read_yaml
 from dntm.study.config import PRESETS, StudyConfig
 from dntm.training.config import PretrainConfig, TrainConfig
+from dntm.training.machine import Session
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import TrainingState
 from tests.torture.trying import Tally, damaged, edited_json
@@ -110,7 +110,7 @@ class Saved:
     def results(self) -> object:
         RunFolder(self.run).read_results()
         model_card(self.run)
-        Sitting.begin(self.pretraining / "machine.json", 1)
+        Session.begin(self.pretraining / "machine.json", 1)
         return None
 
 

@@ -32,6 +32,12 @@ def kinds(events: Sequence[Event]) -> list[str]:
     return [event["kind"] for event in events]
 
 
+def spelled(events: Sequence[Event]) -> str:
+    """The text of a reading's sentences, without white space."""
+    tokens = [t for event in events if event["kind"] == "sentence" for t in event["tokens"]]
+    return "".join("".join(token["word"].split()) for token in tokens if not token["end"])
+
+
 def refused(client: TestClient, path: str = "/api/read", **fields: object) -> tuple[int, str]:
     """The status and the message."""
     response = client.post(path, json=fields)

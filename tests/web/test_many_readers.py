@@ -6,11 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2
 import pytest
 
-from dntm.benchmark.serve import marked_text, spelled
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app
 from dntm.web.requests import Limits, RawSentence, raw_sentences
-from tests.web.asking import Event, posted, until
+from tests.web.asking import Event, posted, spelled, until
 from tests.web.tiny import PATIENCE, TEXT, PausingReader, served
 
 
@@ -51,7 +50,7 @@ def test_a_reader_who_leaves_gives_the_place_back_at_once(pausing: PausingReader
 
 
 def test_readers_at_the_same_time_each_get_their_own_text(reader: Reader) -> None:
-    texts = [marked_text(number % 3, chr(97 + number)) for number in range(12)]
+    texts = [TEXT.replace("Marta", f"Marta{chr(97 + number)}") for number in range(12)]
 
     def events(address: str, text: str) -> list[Event]:
         response = httpx2.post(f"{address}/api/read", json={"text": text}, timeout=PATIENCE)

@@ -1,11 +1,10 @@
 import pytest
 from starlette.testclient import TestClient
 
-from dntm.benchmark.serve import spelled
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app, examples
 from dntm.web.requests import Limits
-from tests.web.asking import kinds, read
+from tests.web.asking import kinds, read, spelled
 from tests.web.tiny import TEXT, PausingReader
 
 

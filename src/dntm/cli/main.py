@@ -42,13 +42,6 @@ COMMANDS = {
     "continue": ("reading:Continue", "sample how a text goes on"),
     "fill": ("reading:Fill", "which words and entities fit a gap"),
     "serve": ("serve:Serve", "a local page on which texts are read"),
-    "benchmark data": ("benchmark:Data", "how fast text is read on this machine"),
-    "benchmark pretrain": ("benchmark:Pretrain", "how fast pretraining runs here"),
-    "benchmark train": ("benchmark:Train", "how fast the model trains on this machine"),
-    "benchmark peers": ("benchmark:Peers", "what each peer costs beside our models"),
-    "benchmark cloze": ("benchmark:Cloze", "how fast the cloze test runs on this machine"),
-    "benchmark read": ("benchmark:Read", "how fast a long text is read, and in how much memory"),
-    "benchmark serve": ("benchmark:Serve", "the page with many readers at once"),
 }
 
 

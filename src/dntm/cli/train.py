@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import tyro
 from tqdm import tqdm
 
-from dntm.benchmark.machine import Sitting
 from dntm.cli.runs import Computing, defaults, in_full, print_groups, refuse_given, shows
 from dntm.study.recipes import PRETRAINING, RECIPES
 from dntm.training.config import PretrainConfig, TrainConfig
+from dntm.training.machine import Session
 
 if TYPE_CHECKING:
     from dntm.training.language_modelling import Progress
@@ -151,11 +151,11 @@ class Pretrain(_RunOptions, PretrainConfig):
 
         config = self.settings(PretrainConfig)
         watch = self.begin(config.output_dir)
-        sitting = Sitting.begin(config.output_dir / "machine.json", watch.threads)
+        session = Session.begin(config.output_dir / "machine.json", watch.threads)
         with tqdm(unit=" words", desc="reading", disable=not shows()) as read:
             run = pretrain_run(config, resume=self.resume, device=self.device, reading=read.update)
             try:
-                _show_pretraining(_noted(run, sitting), config.training.iterations, read, watch)
+                _show_pretraining(_noted(run, session), config.training.iterations, read, watch)
             except Interrupted:
                 sys.exit(f"dntm: interrupted; {config.output_dir} goes on with --resume")
         if shows():
@@ -196,14 +196,14 @@ def _tensorboard(folder: Path) -> Any:
     return SummaryWriter(folder)
 
 
-def _noted(run: "Iterator[PretrainProgress]", sitting: Sitting) -> "Iterator[PretrainProgress]":
+def _noted(run: "Iterator[PretrainProgress]", session: Session) -> "Iterator[PretrainProgress]":
     """The run, its time and memory noted as it goes on."""
     for progress in run:
         if shows():
-            sitting.note()
+            session.note()
         yield progress
     if shows():
-        sitting.note(now=True)
+        session.note(now=True)
 
 
 def show_training(run: "Iterator[Progress]", watch: _Watch) -> None:

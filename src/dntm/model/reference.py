@@ -14,10 +14,6 @@ gives the same numbers faster, and the tests compare it with this file.
     reference = Reference.of(model)
     log_p, state = reference.read(sentences, reference.begin())
 
-`SentenceLoop` has the same equations as one would write them down for training, through PyTorch's
-own layers: a sentence of every document of the batch at a time. It is what `dntm benchmark train`
-calls the naive loop.
-
 Beyond the paper, and without effect unless the settings ask for them: `directly`, `salience`,
 `newcomer`, `point` and `name`.
 
@@ -30,13 +26,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import cosine_similarity, cross_entropy, linear
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+from torch import Tensor
+from torch.nn.functional import cosine_similarity
 
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model.config import ModelConfig
-from dntm.model.lstm import LSTM
 from dntm.model.newcomer import LATER
 from dntm.model.parameters import Parameters
 
@@ -257,94 +251,3 @@ class Reference:
             age = min(ago.bit_length(), len(p["r"])) - 1
             found[row] = found[row] + (a + p["r"][age] + p["u"] @ h + p["b"]).exp()
         return torch.stack(found).log()
-
-
-class SentenceLoop(nn.Module):
-    """Model D as a plain training loop has it, a sentence of every document at a time.
-
-    The documents' i-th sentences are padded, packed and run through `nn.LSTM`; then come the full
-    logits and `cross_entropy`, the bidirectional encoder, and one merge after another.
-    """
-
-    def __init__(self, model: Parameters) -> None:
-        super().__init__()
-        config = model.config
-        beyond = ("salience", "newcomer", "direct", "pointer")
-        terms = [name for name in beyond if getattr(config, name)]
-        if config.variant != "both" or terms:
-            raise ValueError(
-                f"variant {' '.join([config.variant, *terms])}: the naive loop has only variant "
-                "both, without terms beyond the paper"
-            )
-        self.model, self.reference = model, Reference.of(model)
-        self.lstm = nn.LSTM(config.embedding_dim, config.hidden_dim, batch_first=True)
-        self.encoder = nn.LSTM(
-            config.embedding_dim, config.encoder_dim, batch_first=True, bidirectional=True
-        )
-        assert model.encoder is not None
-        copy_lstm(model.lstm, self.lstm, "l0")
-        copy_lstm(model.encoder.forward_lstm, self.encoder, "l0")
-        copy_lstm(model.encoder.backward_lstm, self.encoder, "l0_reverse")
-        self.encoder.requires_grad_(requires_grad=False)
-
-    def loss(
-        self, documents: Sequence[Sequence[Sequence[int]]], states: Sequence[State]
-    ) -> tuple[Tensor, list[State]]:
-        """Sum of nats over the predicted tokens, and the state of each document after them."""
-        nats, after = states[0].h.new_zeros(()), list(states)
-        for i in range(max(len(document) for document in documents)):
-            active = [b for b, document in enumerate(documents) if len(document) > i]
-            found, read = self._sentence([documents[b][i] for b in active],
-                                         [after[b] for b in active])  # fmt: skip
-            nats = nats + found
-            for b, state in zip(active, read, strict=True):
-                after[b] = state
-        return nats, after
-
-    def _sentence(
-        self, sentences: Sequence[Sequence[int]], states: Sequence[State]
-    ) -> tuple[Tensor, list[State]]:
-        p, rows = self.reference.p, entity_rows(self.model.config.entities)
-        tokens = pad_sequence([torch.tensor(s) for s in sentences], batch_first=True)
-        lengths = torch.tensor([len(s) for s in sentences])
-        d = torch.stack([self._d(state) for state in states])
-        entity = (tokens - rows.start).clamp(0, self.model.config.entities - 1)
-        dynamic = ((tokens >= rows.start) & (tokens < rows.stop)).unsqueeze(2)
-        terms = linear(d, p["x.W_dx"])[torch.arange(len(d)).unsqueeze(1), entity]
-        x = p["x.weight"][tokens] + terms * dynamic  # Eq. 9
-        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        h, c = torch.stack([s.h for s in states]), torch.stack([s.c for s in states])
-        output, (h, c) = self.lstm(packed, (h.unsqueeze(0), c.unsqueeze(0)))  # Eq. 2
-        hidden = pad_packed_sequence(output, batch_first=True)[0][:, :-1]
-        logits = linear(hidden, self.model.output.y.weight, p["output.b"])
-        logits[..., rows] += hidden @ linear(d, p["output.y.W_dy"]).transpose(1, 2)  # Eq. 10
-        inside = torch.arange(tokens.shape[1]) < lengths.unsqueeze(1)
-        targets = tokens.masked_fill(~inside, -100)[:, 1:]
-        nats = cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")  # Eq. 1
-        memories = [dict(state.entities) for state in states]
-        if dynamic.any():
-            both = pad_packed_sequence(self.encoder(packed)[0], batch_first=True)[0]
-            h_fwd, h_bwd = both.chunk(2, 2)  # Eqs. 7 and 8
-            for b, t in dynamic.squeeze(2).nonzero().tolist():
-                beside = torch.cat((h_fwd[b, t - 1], h_bwd[b, t + 1]))
-                context = torch.relu(p["encoder.W_hd"] @ beside + p["encoder.b_d"])  # Eq. 6
-                row = int(tokens[b, t])
-                memories[b][row] = self.reference.merge(context, memories[b].get(row))
-        return nats, [State(h[0, b], c[0, b], memory) for b, memory in enumerate(memories)]
-
-    def _d(self, state: State) -> Tensor:
-        rows = entity_rows(self.model.config.entities)
-        zero = state.h.new_zeros(self.model.config.context_dim)
-        known = state.entities
-        return torch.stack(
-            [known[r].d if r in known else zero for r in range(rows.start, rows.stop)]
-        )
-
-
-@torch.no_grad()
-def copy_lstm(source: LSTM, target: nn.LSTM, suffix: str) -> None:
-    """Give one direction of PyTorch's layer the weights of ours."""
-    target.get_parameter(f"weight_ih_{suffix}").copy_(source.W_ih)
-    target.get_parameter(f"weight_hh_{suffix}").copy_(source.W_hh)
-    target.get_parameter(f"bias_ih_{suffix}").copy_(source.b)
-    target.get_parameter(f"bias_hh_{suffix}").zero_()

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import torch
 
-from dntm.benchmark.machine import Sitting
 from dntm.corpus.dataset import Dataset
 from dntm.evaluation.cloze import ClozeRecords, ClozeText
 from dntm.evaluation.groups import as_plain, score_groups
@@ -24,6 +23,7 @@ from dntm.study.config import RESULTS, Cell, StudyConfig, StudyFolder
 from dntm.study.paper import MODELS
 from dntm.study.plan import Say, ensure_dataset, ensure_pretraining, train_config
 from dntm.training.language_modelling import Progress, train_run
+from dntm.training.machine import Session
 from dntm.training.run_folder import RunFolder
 
 _TRAINED, _RECORDS, _CLOZE = RESULTS
@@ -41,20 +41,20 @@ def run_cell(folder: StudyFolder, config: StudyConfig, cell: Cell, say: Say) -> 
         if folder.finished(cell):
             return
         _sweep(run)
-        sitting = Sitting.begin(run / "machine.json", torch.get_num_threads())
-        sitting.note(now=True)
+        session = Session.begin(run / "machine.json", torch.get_num_threads())
+        session.note(now=True)
         if cell.model.over:
             _score_over(folder.run(base), run, dataset, cell.model.way)
-            sitting.note(now=True)
+            session.note(now=True)
             return
         if not (run / _TRAINED).exists():
             settings = train_config(folder, config, cell)
             resume = (run / "config.yaml").exists()
             for progress in train_run(settings, resume=resume, keep_records=("test",)):
-                sitting.note()
+                session.note()
                 yield progress
         if cell.model.has_cloze:
-            _fill_gaps(run, dataset, sitting)
+            _fill_gaps(run, dataset, session)
         _sweep(run)
 
 
@@ -75,17 +75,17 @@ def _score_over(base: Path, run: Path, dataset: Dataset, way: str) -> None:
     RunFolder(run).write_results({"parameters": sizes, "splits": splits}, keep=[run / _RECORDS])
 
 
-def _fill_gaps(run: Path, dataset: Dataset, sitting: Sitting) -> None:
+def _fill_gaps(run: Path, dataset: Dataset, session: Session) -> None:
     """The cloze test, and the records of a run that has none."""
     model = TextModel.load(run)
     documents = list(dataset.documents("test"))
     if not (run / _RECORDS).exists():
         model.records(documents).write(run / _RECORDS)
-    sitting.note(now=True)
+    session.note(now=True)
     # Candidates are entities with a row: documents that lend rows are not in the cloze test.
     texts = [ClozeText.of(d) for d in documents if d.largest <= dataset.vocabulary.entities]
     cloze = ClozeRecords.of(texts, model.fill_all(texts))
-    sitting.note(now=True)
+    session.note(now=True)
     cloze.write(run / _CLOZE)
 
 

@@ -219,7 +219,7 @@ def _settings(run: Path) -> dict[str, Any]:
 
 def _sittings(run: Path) -> list[dict[str, Any]]:
     machine = run / "machine.json"
-    found: list[dict[str, Any]] = read_json(machine)["sittings"] if machine.exists() else []
+    found: list[dict[str, Any]] = read_json(machine)["sessions"] if machine.exists() else []
     return found
 
 

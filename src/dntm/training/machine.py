@@ -1,12 +1,8 @@
-"""The machine: what work ran on, how long it took there and with how much memory.
+"""The machine that a run used: processor, versions, time and peak memory.
 
-With one thread a benchmark's seconds are those of the processor, which other work on the machine
-lengthens least; with several they are those of the clock on the wall, since waiting for each other
-is part of it. A share of a limit is that of one machine: whoever prints it prints the machine, too.
-No names of hosts or users.
-
-A run may be stopped and taken up again, also on another machine. Every sitting has its own entry in
-the run's `machine.json`, brought up to date every few seconds, so that one that is killed counts.
+A run may be interrupted and resumed, also on another machine. Each session of a run has one entry
+in its `machine.json`, updated every few seconds, so that a killed session is recorded too. Names
+of hosts and users are not recorded.
 """
 
 import json
@@ -17,41 +13,22 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
-import dntm
 from dntm.files import write_text
 from dntm.settings import read_json
 
-NOTE_SECONDS = 5.0
-
-
-def seconds(run: Callable[[], object]) -> float:
-    """How long a call takes."""
-    clock = time.process_time if clock_name() == "processor" else time.perf_counter
-    start = clock()
-    run()
-    return clock() - start
-
-
-def clock_name() -> str:
-    """Which seconds these are."""
-    import torch
-
-    return "processor" if torch.get_num_threads() == 1 else "wall clock"
+UPDATE_SECONDS = 5.0
 
 
 def peak_memory_gb() -> float:
-    """The most memory this process has held so far.
-
-    Linux counts in `ru_maxrss` also what the process that started this one held.
-    """
+    """Peak memory of this process so far."""
     status = Path("/proc/self/status")
     if status.exists():
+        # On Linux, ru_maxrss includes the memory of the process that started this one.
         found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text(encoding="ascii"))
         if found:
             return int(found[1]) * 1024 / 1e9
@@ -59,13 +36,8 @@ def peak_memory_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
-def peak_memory_mib() -> float:
-    """The same in MiB."""
-    return peak_memory_gb() * 1e9 / 2**20
-
-
-class Sitting:
-    """One sitting, from its beginning until now."""
+class Session:
+    """One session of a run, from its start until now."""
 
     def __init__(self, path: Path, earlier: list[dict[str, Any]], threads: int) -> None:
         self.path = path
@@ -76,19 +48,19 @@ class Sitting:
 
     @classmethod
     def begin(cls, path: Path, threads: int) -> Self:
-        """Begin a sitting after those that `path` tells of."""
+        """Begin a session after those recorded in `path`."""
         earlier: list[dict[str, Any]] = []
         if path.exists():
             try:
-                earlier = list(read_json(path)["sittings"])
+                earlier = list(read_json(path)["sessions"])
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(f"{path} is damaged: {error!r}") from None
         return cls(path, earlier, threads)
 
     def note(self, *, now: bool = False) -> None:
-        """Write the time and memory so far, unless that was done a moment ago."""
+        """Write time and memory so far, at most once every few seconds unless `now`."""
         moment = time.monotonic()
-        if not now and moment - self.noted < NOTE_SECONDS:
+        if not now and moment - self.noted < UPDATE_SECONDS:
             return
         self.noted = moment
         entry = {
@@ -97,7 +69,7 @@ class Sitting:
             "seconds": round(moment - self.began, 1),
             "peak_memory_gb": round(peak_memory_gb(), 3),
         }
-        write_text(self.path, json.dumps({"sittings": [*self.earlier, entry]}, indent=2) + "\n")
+        write_text(self.path, json.dumps({"sessions": [*self.earlier, entry]}, indent=2) + "\n")
 
 
 def _now() -> str:
@@ -105,27 +77,26 @@ def _now() -> str:
 
 
 def describe_machine() -> dict[str, Any]:
-    """The machine, the versions and the commit of the program, as JSON holds them."""
+    """The machine, the versions and the commit of the source, as plain values."""
     return {
         "machine": {
-            "processor": machine_name(),
+            "processor": processor_name(),
             "cores": os.cpu_count() or 1,
             "memory_gb": _memory_gb(),
             "system": f"{platform.system()} {platform.machine()}",
         },
         "versions": {
-            "dntm": dntm.__version__,
             "python": platform.python_version(),
-            **{name: _version(name) for name in ("torch", "numpy")},
+            **{name: _version(name) for name in ("dntm", "torch", "numpy")},
         },
         "commit": commit(),
     }
 
 
 def commit() -> str:
-    """The commit of the source, `+` behind it where files differ; empty where it is not known."""
-    source = Path(dntm.__file__).parent
-    if _git(source, "ls-files", "--error-unmatch", "__init__.py") is None:
+    """The commit of the source, followed by `+` if files were changed; empty if unknown."""
+    source = Path(__file__).parent
+    if _git(source, "ls-files", "--error-unmatch", "machine.py") is None:
         return ""
     found = _git(source, "rev-parse", "HEAD")
     changed = _git(source, "status", "--porcelain", "--untracked-files=no", ".")
@@ -150,8 +121,8 @@ def _version(package: str) -> str:
         return ""
 
 
-def machine_name() -> str:
-    """What the processor calls itself."""
+def processor_name() -> str:
+    """The model name of the processor."""
     information = Path("/proc/cpuinfo")
     if information.exists():
         text = information.read_text(encoding="utf-8", errors="replace")

@@ -1,18 +1,17 @@
 """The roofline: how fast this machine could train at best.
 
     arithmetic   flops of the equations / best rate of a matrix product
-    weights      bytes of the recurrent weights, once for each recurrent step / their read rate
-    ideal        arithmetic, and for each recurrent step the time by which reading its weights
-                 takes longer than its own arithmetic
+    weights      bytes of the recurrent weights, once per recurrent step / their read rate
+    ideal        arithmetic, plus for each recurrent step the time by which reading its weights
+                 exceeds its own arithmetic
 
 Flops count real tokens only: no padding, no weight gradients of the frozen encoder, and in the
-encoder only the words each direction has to read. A product costs two more of its size with the
-gradients of both its factors, one more with that of its input only.
+encoder only the words that each direction has to read. A product with the gradients of both
+factors costs three times its forward pass, with that of its input only twice.
 
 A recurrent step multiplies few rows by W_hh (or the GRU's U), once in the forward and once in the
-backward pass, and can do so no faster than these weights come from where they are kept. The read
-rate is measured, on a matrix of the same size read again and again: it is the cache's where the
-matrix fits, else the memory's.
+backward pass, and is limited by the rate at which these weights are read. That rate is measured on
+a matrix of the same size which is read repeatedly: from the cache if it fits, else from memory.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 
 import torch
 
-from dntm.benchmark.machine import seconds
+from benchmarks.timing import seconds
 from dntm.model.config import ModelConfig
 from dntm.model.fast.entity_memory import encoder_tokens
 from dntm.model.fast.window import EncodedDocument, Window, windows
@@ -32,35 +31,39 @@ Shape = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a training pass over some documents takes."""
+    """The work of a training pass over some documents."""
 
     tokens: int
-    """Predicted ones."""
+    """Predicted tokens."""
     flops: float
     steps: tuple[tuple[Shape, int], ...]
-    """The weights that each recurrent step reads, and how many rows it multiplies by them."""
+    """The weights that each recurrent step reads, and the rows it multiplies by them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
-    """What was measured of the machine."""
+    """Measured rates of the machine."""
 
-    name: str
     gflops: float
     """The best rate of a matrix product."""
     read_rates: dict[Shape, float]
     """GB/s at which weights of a shape are read."""
 
+    @classmethod
+    def measure(cls, shapes: set[Shape]) -> "Machine":
+        """Measure this machine."""
+        return cls(gflops=matmul_gflops(), read_rates={shape: read_rate(shape) for shape in shapes})
+
     def arithmetic_seconds(self, work: Work) -> float:
-        """The equations' arithmetic at the best rate of a matrix product."""
+        """Time of the arithmetic at the best rate of a matrix product."""
         return work.flops / (self.gflops * 1e9)
 
     def weights_seconds(self, work: Work) -> float:
-        """Reading the weights of all recurrent steps."""
+        """Time to read the weights of all recurrent steps."""
         return sum(self._reading(shape) for shape, _ in work.steps)
 
     def ideal_seconds(self, work: Work) -> float:
-        """The roofline: no less than either part, no more than both."""
+        """The roofline: at least each of the two, at most their sum."""
         waiting = (
             self._reading(shape) - 2.0 * width * shape[0] * shape[1] / (self.gflops * 1e9)
             for shape, width in work.steps
@@ -79,7 +82,7 @@ def matmul_gflops(size: int = 2048, repeats: int = 5) -> float:
 
 
 def read_rate(shape: Shape, repeats: int = 10) -> float:
-    """GB/s at which a matrix is read by a product with one vector, step after step."""
+    """GB/s at which repeated products with one vector read a matrix."""
     W, x = torch.randn(shape), torch.randn(shape[1])
     times = max(1, 2**27 // (4 * W.numel()))
 
@@ -94,7 +97,7 @@ def read_rate(shape: Shape, repeats: int = 10) -> float:
 def count_work(
     model: DynamicTextModel, documents: Sequence[EncodedDocument], truncation: int
 ) -> Work:
-    """What a training pass over a batch takes."""
+    """Count the work of a training pass over a batch."""
     plans = [model.plan(text.sentences, text.continues) for text in windows(documents, truncation)]
     return Work(
         sum(len(plan.layout.targets) for plan in plans),
@@ -124,7 +127,6 @@ def _steps(window: Window, config: ModelConfig) -> list[tuple[Shape, int]]:
     calls = [*window.ahead, *(rest.call for level in window.levels for rest in level.rests)]
     steps = [((4 * h, h), s.width) for s in window.layout.segments for _ in range(s.steps)]
     steps += [((4 * encoder, encoder), width) for call in calls for width in call.widths]
-    if config.merging in {"gru", "gru-relu"}:
-        merges = [merge for level in window.levels for merge in level.merges]
-        steps += [((3 * d, d), len(merge.contexts)) for merge in merges]
+    merges = [merge for level in window.levels for merge in level.merges]
+    steps += [((3 * d, d), len(merge.contexts)) for merge in merges]
     return 2 * steps

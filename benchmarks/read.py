@@ -1,0 +1,94 @@
+"""Speed and memory of reading a long text, as `dntm score` reads it.
+
+The limit is the output layer alone: the products of every h with the output embeddings of the
+whole vocabulary, for the dynamic and the static model. Times are processor seconds.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+
+from benchmarks.timing import Options, print_machine
+from dntm.corpus.reading import files_and_format, read_documents
+from dntm.reader.engine import Precision
+from dntm.reader.reader import Reader
+from dntm.training.machine import peak_memory_gb
+
+ROUNDS, COLUMNS = 3, 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions(Options):
+    """Options of this benchmark."""
+
+    text: Annotated[Path, tyro.conf.Positional]
+    """A text, for example a novel; of several documents, the first."""
+    model: Path | None = None
+    """A run folder or checkpoint; if omitted, the bundled model."""
+    precision: Precision = "double"
+    """The precision of both models."""
+    threads: int = 1
+    """CPU threads; 0: as many as PyTorch chooses."""
+
+
+def measure(options: ReadingOptions) -> dict[str, Any]:
+    """Read the first document of a file."""
+    reader = Reader.from_pretrained(options.model, precision=options.precision)
+    files, format_ = files_and_format(options.text, None)
+    document = next(iter(read_documents(options.text, files[:1], format_)))
+    began = time.process_time()
+    prepared = reader.prepare(document)
+    expected = sum(len(sentence) + 1 for sentence in prepared.sentences)
+    tokens, early = 0, 0.0
+    for _, sentences in reader.read_on([prepared]):
+        tokens += sum(len(sentence.tokens) for sentence in sentences)
+        if not early and tokens > expected / 10:
+            early = peak_memory_gb()
+    took = time.process_time() - began
+    late = peak_memory_gb()
+    words = len(prepared.text.split())
+    return {
+        "words": words,
+        "tokens": tokens,
+        "entities": prepared.entities(),
+        "vocabulary": len(reader.vocabulary),
+        "words_per_second": words / took,
+        "output_words_per_second": words / tokens / _output_seconds(reader),
+        "memory_gb_after_a_tenth": early,
+        "memory_gb_at_the_end": late,
+    }
+
+
+def _output_seconds(reader: Reader) -> float:
+    """Seconds per token of both models' products with the vocabulary."""
+    best = float("inf")
+    models = (reader.models.dynamic, reader.models.static)
+    hidden = [torch.ones(m.config.hidden_dim, COLUMNS, dtype=m.output.b.dtype) for m in models]
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        for model, h in zip(models, hidden, strict=True):
+            _ = model.output.y.weight @ h
+        best = min(best, time.process_time() - began)
+    return best / COLUMNS
+
+
+def main(options: ReadingOptions) -> None:
+    """Print words per second and memory."""
+    options.set_threads()
+    found = measure(options)
+    words, limit = found["words_per_second"], found["output_words_per_second"]
+    early, end = found["memory_gb_after_a_tenth"], found["memory_gb_at_the_end"]
+    print(f"{found['words']:,} words of {options.text}, {found['entities']:,} entities")
+    print_machine()
+    print(f"both models      {words:12,.0f} words/s, {options.precision} precision")
+    print(f"output layers    {limit:12,.0f} words/s ({words / limit:.0%}): their products alone")
+    print(f"peak memory      {early:.2f} GB after a tenth, {end:.2f} GB at the end")
+    options.save({"text": str(options.text), "precision": options.precision} | found)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(ReadingOptions, description=__doc__))
