@@ -15,10 +15,9 @@ from typing import Any
 import tyro
 
 from benchmarks.timing import Options, print_machine
-from dntm.corpus.build import BuildConfig
 from dntm.corpus.catalog import CORPORA, locate
-from dntm.corpus.prepare import ReadConfig, prepare
-from dntm.corpus.reading import read_documents
+from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
+from dntm.corpus.formats import read_documents
 from dntm.training.machine import peak_memory_gb
 
 
@@ -39,13 +38,13 @@ def measure(megabytes: int) -> dict[str, Any]:
         _write_text(path, megabytes * 1_000_000)
 
         def read() -> int:
-            documents = read_documents(path, [path], "text", "blank-line", places=False)
+            documents = read_documents(path, [path], "text", "blank-line", spans=False)
             return sum(len(s) for document in documents for s in document.sentences)
 
         def build() -> int:
             settings = BuildConfig(max_sentences=25)
             reading = ReadConfig(documents="blank-line")
-            information = prepare(str(path), path.parent / "dataset", reading, settings)
+            information = build_dataset(str(path), path.parent / "dataset", reading, settings)
             return sum(int(counts["tokens"]) for counts in information["counts"].values())
 
         tokens, reading = _rate(read)

@@ -13,7 +13,7 @@ import torch
 import tyro
 
 from benchmarks.timing import Options, print_machine
-from dntm.corpus.reading import files_and_format, read_documents
+from dntm.corpus.formats import files_and_format, read_documents
 from dntm.reader.engine import Precision
 from dntm.reader.reader import Reader
 from dntm.training.machine import peak_memory_gb

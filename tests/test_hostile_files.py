@@ -277,7 +277,7 @@ def test_half_a_character_in_a_name_is_malformed_and_can_be_skipped(
     run(*command, "--on-error", "skip")
 
     assert "train.jsonl, line 7" in said
-    assert "1 malformed documents left out" in capsys.readouterr().err
+    assert "1 malformed documents skipped" in capsys.readouterr().err
 
 
 def test_a_document_is_shown_without_what_would_steer_the_terminal(

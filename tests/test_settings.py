@@ -9,8 +9,7 @@ import pytest
 
 import dntm
 from dntm.corpus.anonymize import AnonymizeConfig
-from dntm.corpus.build import BuildConfig
-from dntm.corpus.prepare import ReadConfig
+from dntm.corpus.dataset_builder import BuildConfig, ReadConfig
 from dntm.corpus.token_store import StoreConfig
 from dntm.settings import merged, read_yaml, settle, to_yaml
 from dntm.study.config import PRESETS, StudyConfig
@@ -96,7 +95,7 @@ def test_a_value_that_does_not_fit_is_named_in_few_words(
     [
         lambda: AnonymizeConfig(nested="inner"),  # type: ignore[arg-type]
         lambda: BuildConfig(entities=("chain",)),  # type: ignore[arg-type]
-        lambda: ReadConfig(split_by="id"),  # type: ignore[arg-type]
+        lambda: ReadConfig(on_error="go"),  # type: ignore[arg-type]
         lambda: StoreConfig(documents="line"),  # type: ignore[arg-type]
         lambda: dntm.Recipe(schedule="linear"),  # type: ignore[arg-type]
         lambda: EncoderConfig(embedding_dim=24.0),  # type: ignore[arg-type]
@@ -114,7 +113,7 @@ def test_python_refuses_what_yaml_refuses(make: Any) -> None:
     [
         "build: {nested: inner}",
         "build: {entities: [chain]}",
-        "reading: {split_by: id}",
+        "reading: {on_error: go}",
         "training: {schedule: linear}",
         "pretrained: 3",
         "corpus: 5",

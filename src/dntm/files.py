@@ -131,7 +131,7 @@ def _is_running(process: int) -> bool:
 
 
 @contextmanager
-def locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold the lock file while the block runs; `waiting` is called if another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     held = FileLock(path)

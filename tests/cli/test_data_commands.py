@@ -15,7 +15,7 @@ def dataset(tmp_path: Path, fixtures: Path, capsys: pytest.CaptureFixture[str]) 
     target = tmp_path / "tale"
     run(
         *("data", "build", fixtures / "story.v4_gold_conll", "--output-dir", target),
-        *("--split-by", "fraction", "--fractions", "1", "0", "0"),
+        *("--fractions", "1", "0", "0"),
     )
     capsys.readouterr()
     return target
@@ -110,8 +110,8 @@ def test_malformed_documents_are_left_out_on_request_and_counted(
     run("data", "build", source, "--output-dir", tmp_path / "x", "--on-error", "skip")
 
     error = capsys.readouterr().err
-    assert f"left out: {source}, line 2: not JSON" in error
-    assert "1 malformed documents left out" in error
+    assert f"skipped: {source}, line 2: not JSON" in error
+    assert "1 malformed documents skipped" in error
 
 
 def test_help_and_unknown_commands(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 import dntm
-from dntm.corpus.build import BuildConfig
-from dntm.corpus.prepare import ReadConfig, prepare
+from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.model.cache import Cache
 from dntm.model.checkpoint import from_pretrained
 from dntm.model.config import Variant
@@ -20,7 +19,7 @@ def build(folder: Path, verb: str) -> Path:
     lines = [json.dumps({"doc_key": f"d{number}", **chains}) for number in range(30)]
     (folder / "stories.jsonl").write_text("\n".join(lines))
     source, target = str(folder / "stories.jsonl"), folder / "dataset"
-    prepare(source, target, ReadConfig(), BuildConfig(max_entities=2))
+    build_dataset(source, target, ReadConfig(), BuildConfig(max_entities=2))
     return target
 
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dntm.corpus.anonymize import AnonymizeConfig, Mark, Marked, mark_chains
+from dntm.corpus.anonymize import AnonymizeConfig, mark_chains
 from dntm.corpus.dataset import from_json, to_json
 from dntm.corpus.document import AnonymizedDocument, Document, Mention
 
@@ -26,7 +26,7 @@ def documents(draw: st.DrawFn) -> Document:
 
 
 def anonymize(document: Document, config: AnonymizeConfig) -> AnonymizedDocument:
-    return mark_chains(document, config).anonymized(lower_case=config.lower_case)
+    return mark_chains(document, (), config).anonymized(lower_case=config.lower_case)
 
 
 CONFIGS = st.builds(
@@ -81,9 +81,9 @@ def test_every_entity_token_is_a_mention_and_every_other_word_is_untouched(
 
 @given(documents(), st.integers(1, 4))
 def test_parts_join_to_the_whole_and_number_their_entities_anew(doc: Document, most: int) -> None:
-    whole = mark_chains(doc, AnonymizeConfig(keep_single=True))
+    whole = mark_chains(doc, (), AnonymizeConfig(keep_single=True))
 
-    parts = [part.anonymized(lower_case=False) for part in whole.cut(most)]
+    parts = [part.anonymized(lower_case=False) for part in whole.parts(most)]
 
     assert [s for part in parts for s in restored(part)] == doc.sentences
     assert all(len(part.sentences) <= most for part in parts)
@@ -153,22 +153,3 @@ def test_lower_case_changes_words_and_leaves_the_surfaces_as_written() -> None:
 
     assert result.surfaces == [["the", "king", "of", "Spain"], ["he"], ["Spain"]]
     assert anonymize(upper, AnonymizeConfig(lower_case=True)).sentences == [["anna", "slept"]]
-
-
-def test_entities_left_with_one_mention_get_their_words_back_on_request() -> None:
-    marks = [[Mark(0, 2, 0), Mark(3, 4, 1)], [Mark(0, 1, 1)]]
-    document = Marked(
-        name="d", sentences=[["Old", "Ann", "saw", "Bo"], ["he", "ran"]], marks=marks
-    ).without_single()
-
-    as_written = document.anonymized(lower_case=False)
-    in_lower_case = document.anonymized(lower_case=True)
-
-    assert as_written.sentences == [["Old", "Ann", "saw", 1], [1, "ran"]]
-    assert in_lower_case.sentences == [["old", "ann", "saw", 1], [1, "ran"]]
-
-
-def test_the_number_of_entities_is_how_many_there_are() -> None:
-    part = AnonymizedDocument(name="later part", sentences=[[3, "met", 7], ["then", 3]])
-
-    assert part.entities == 2

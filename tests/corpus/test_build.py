@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 import dntm
-from dntm.corpus.build import BuildConfig
 from dntm.corpus.dataset import Dataset
+from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.document import Mention
-from dntm.corpus.prepare import ReadConfig, prepare, prepare_storyworld
 from dntm.corpus.resolver import Resolver
 from dntm.corpus.source import InputError
-from dntm.corpus.storyworld.story import StoryworldConfig
+from dntm.corpus.storyworld.story import StoryworldConfig, build_storyworld
 from dntm.corpus.vocabulary import load_vocabulary
 
 
@@ -37,7 +36,7 @@ def build(
 ) -> dict[str, Any]:
     reading = ReadConfig(on_error="stop" if skipped is None else "skip")
     config = BuildConfig(**{"max_entities": 5, **settings})
-    return prepare(str(source), target, reading, config, skipped=skipped)
+    return build_dataset(str(source), target, reading, config, skipped=skipped)
 
 
 def test_a_dataset_opens_as_it_was_built(tmp_path: Path) -> None:
@@ -54,9 +53,11 @@ def test_a_dataset_opens_as_it_was_built(tmp_path: Path) -> None:
 def test_the_vocabulary_of_the_model_in_the_box_goes_by_its_name(tmp_path: Path) -> None:
     source = tmp_path / "a.txt"
     source.write_text("Ann met Bo. Bo left.")
-    reading = ReadConfig(split_by="fraction", fractions=(0, 0, 1))
+    reading = ReadConfig(fractions=(0, 0, 1))
 
-    prepare(str(source), tmp_path / "out", reading, BuildConfig(vocabulary_of=Path("default")))
+    build_dataset(
+        str(source), tmp_path / "out", reading, BuildConfig(vocabulary_of=Path("default"))
+    )
 
     shipped = load_vocabulary(Path(dntm.__file__).parent / "pretrained", entities=1)
     assert Dataset.open(tmp_path / "out").vocabulary.words == shipped.words
@@ -157,12 +158,12 @@ def test_a_resolver_finds_the_entities_of_plain_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolver: Resolver = EveryFirstWord()
-    monkeypatch.setattr("dntm.corpus.prepare.StanzaResolver", lambda _model: resolver)
+    monkeypatch.setattr("dntm.corpus.dataset_builder.StanzaResolver", lambda _model: resolver)
     source = tmp_path / "train.txt"
     source.write_text("Ann sang. She left.")
 
     reading = ReadConfig(coref_model=tmp_path)
-    prepare(str(source), tmp_path / "out", reading, BuildConfig(entities=("resolver",)))
+    build_dataset(str(source), tmp_path / "out", reading, BuildConfig(entities=("resolver",)))
 
     (document,) = Dataset.open(tmp_path / "out").documents("train")
     assert document.sentences == [[1, "sang", "."], [1, "left", "."]]
@@ -245,13 +246,13 @@ def test_stories_take_the_vocabulary_of_others_that_have_every_word_and_entity(
     tmp_path: Path,
 ) -> None:
     eight, three = (StoryworldConfig(train=200, dev=4, test=4, entities=n) for n in (8, 3))
-    prepare_storyworld(tmp_path / "eight", eight)
-    prepare_storyworld(tmp_path / "own", three)
-    prepare_storyworld(tmp_path / "three", three, vocabulary_of=tmp_path / "eight")
+    build_storyworld(tmp_path / "eight", eight)
+    build_storyworld(tmp_path / "own", three)
+    build_storyworld(tmp_path / "three", three, vocabulary_of=tmp_path / "eight")
 
     taken, own = (Dataset.open(tmp_path / name).vocabulary for name in ("three", "own"))
     assert taken == Dataset.open(tmp_path / "eight").vocabulary
     assert set(taken.words) == set(own.words)
     with pytest.raises(ValueError, match=r"has 3 entities .* expected at least 8 entities"):
-        prepare_storyworld(tmp_path / "no", eight, vocabulary_of=tmp_path / "own")
+        build_storyworld(tmp_path / "no", eight, vocabulary_of=tmp_path / "own")
     assert not (tmp_path / "no").exists()

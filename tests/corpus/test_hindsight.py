@@ -1,5 +1,5 @@
-from dntm.corpus.anonymize import Mark, Marked, find_names, mark_words
-from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.anonymize import MarkedDocument, find_names, mark_words
+from dntm.corpus.document import AnonymizedDocument, Span
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.text import document_of
 from dntm.corpus.vocabulary import Vocabulary
@@ -39,16 +39,17 @@ LEXICON = Lexicon(Vocabulary(("the", "sang", "."), entities=5))
 
 
 def with_unknown_words(
-    sentences: list[list[str]], marks: list[list[Mark]] | None = None
+    sentences: list[list[str]], mentions: list[list[Span]] | None = None
 ) -> AnonymizedDocument:
-    marked = Marked(name="d", sentences=sentences, marks=marks or [[] for _ in sentences])
+    found = mentions or [[] for _ in sentences]
+    marked = MarkedDocument(name="d", sentences=sentences, mentions=found)
     return mark_words(marked, ("unknown",), LEXICON, "repeated").anonymized(lower_case=False)
 
 
 def test_unknown_words_that_return_become_entities_numbered_by_first_appearance() -> None:
     found = with_unknown_words(
         [["the", "grell", "sang", "Ann"], ["She", "zub", "grell", "."]],
-        [[Mark(3, 4, 0)], [Mark(0, 1, 0)]],
+        [[Span(3, 4, 0)], [Span(0, 1, 0)]],
     )
 
     assert found.sentences == [["the", 1, "sang", 2], [2, "zub", 1, "."]]

@@ -3,10 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from dntm.corpus.build import BuildConfig
 from dntm.corpus.dataset import Dataset
+from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.join import join_datasets
-from dntm.corpus.prepare import ReadConfig, prepare
 
 
 def make(folder: Path, name: str, words: str, *, most: int = 3, **reading: tuple[str, ...]) -> Path:
@@ -17,7 +16,7 @@ def make(folder: Path, name: str, words: str, *, most: int = 3, **reading: tuple
     ]  # fmt: skip
     (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
     settings = BuildConfig(max_entities=most)
-    prepare(str(folder / f"{name}.jsonl"), folder / name, ReadConfig(**reading), settings)  # type: ignore[arg-type]
+    build_dataset(str(folder / f"{name}.jsonl"), folder / name, ReadConfig(**reading), settings)  # type: ignore[arg-type]
     return folder / name
 
 
@@ -40,7 +39,7 @@ def test_documents_keep_their_splits_and_words_are_counted_over_all(tmp_path: Pa
 def test_fewer_than_two_datasets_or_one_as_target_is_an_error(tmp_path: Path) -> None:
     one, two = make(tmp_path, "one", "saw"), make(tmp_path, "two", "heard")
 
-    with pytest.raises(ValueError, match="expected at least two, of different names"):
+    with pytest.raises(ValueError, match="expected at least two, with different names"):
         join_datasets([one, one], tmp_path / "all", vocabulary_size=9)
     with pytest.raises(ValueError, match="is one of the datasets to join"):
         join_datasets([one, two], two, vocabulary_size=9, overwrite=True)

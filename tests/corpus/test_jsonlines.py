@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dntm.corpus import reading
+from dntm.corpus import formats
 from dntm.corpus.document import Document, Mention
 from dntm.corpus.source import InputError
 
@@ -13,7 +13,7 @@ SENTENCES = [["Ada", "met", "Bo", "."], ["She", "waved", "at", "him", "."]]
 
 
 def read(path: Path) -> list[Document]:
-    return [reading.parse_json(block) for block in reading.json_blocks(path)]
+    return [formats.parse_json(block) for block in formats.json_blocks(path)]
 
 
 def write(path: Path, **fields: Any) -> Path:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dntm.corpus import conll, text
-from dntm.corpus.anonymize import AnonymizeConfig, mark
+from dntm.corpus import conll, source, text
+from dntm.corpus.anonymize import AnonymizeConfig, find_entities
 from dntm.corpus.entities import Lexicon
-from dntm.corpus.source import InputError, numbered_lines
+from dntm.corpus.source import InputError
 from dntm.corpus.text import sentences_in
 from dntm.corpus.vocabulary import Vocabulary
 
@@ -63,25 +63,25 @@ UNSEEN = re.compile(
 def test_tokens_are_the_text_from_left_to_right_and_cover_every_word(raw: str) -> None:
     tokens = [span for sentence in sentences_in(raw) for span in sentence.spans]
 
-    assert all(start < end for start, end in tokens)
+    assert all(start < end for start, end, _ in tokens)
     assert all(a.end <= b.start for a, b in pairwise(tokens))
     for word in re.finditer(r"\S+", raw):
-        inside = [raw[a:b] for a, b in tokens if word.start() <= a and b <= word.end()]
+        inside = [raw[a:b] for a, b, _ in tokens if word.start() <= a and b <= word.end()]
         if UNSEEN.fullmatch(word[0]):
             assert inside == []
         else:
             assert "".join(inside) == word[0]
-    assert sum(end - start for start, end in tokens) == sum(
+    assert sum(end - start for start, end, _ in tokens) == sum(
         len(word) for word in raw.split() if not UNSEEN.fullmatch(word)
     )
 
 
 @settings(deadline=None)
 @given(TEXTS)
-def test_without_places_the_words_are_the_same(raw: str) -> None:
-    with_places, without = ([s.words for s in sentences_in(raw, places=p)] for p in (True, False))
+def test_without_spans_the_words_are_the_same(raw: str) -> None:
+    with_spans, without = ([s.words for s in sentences_in(raw, spans=p)] for p in (True, False))
 
-    assert with_places == without
+    assert with_spans == without
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_characters_nobody_sees_belong_to_the_words_they_stand_at() -> None:
     [sentence] = sentences_in(raw)
 
     assert sentence.words == ["soft", "ice", ".", "café", "x\u0304y", "👩👧", "☺"]
-    written = [raw[a:b] for a, b in sentence.spans]
+    written = [raw[a:b] for a, b, _ in sentence.spans]
     assert written[:3] == ["\ufeffso\u00adft", "ice\u200b", "."]
 
 
@@ -126,13 +126,13 @@ def test_what_is_said_of_a_word_does_not_change_when_the_text_after_it_changes(
 ) -> None:
     """A token and its entity are known once the word after it is."""
 
-    def tokens(raw: str) -> list[tuple[int, int, object]]:
+    def tokens(raw: str) -> list[tuple[int, int, int | None]]:
         document = text.document_of(raw)
-        marked = mark(document, ("names", "unknown"), LEXICON, AnonymizeConfig())
+        marked = find_entities(document, ("names", "unknown"), LEXICON, AnonymizeConfig())
         return [
-            (spans[p.start].start, spans[p.end - 1].end, p.token)
-            for spans, pieces in zip(document.spans, marked.pieces(lower_case=False), strict=True)
-            for p in pieces
+            (spans[start].start, spans[end - 1].end, entity)
+            for spans, found in zip(document.spans, marked.tokens(), strict=True)
+            for start, end, entity in found
         ]
 
     edited = STORY[:cut] + future
@@ -195,7 +195,7 @@ def test_nested_and_crossing_mentions_take_work_in_proportion(
         [block] = blocks(path)
 
         def work() -> None:
-            mark(parse(block), ("chains",), LEXICON, AnonymizeConfig(keep_single=True))
+            find_entities(parse(block), ("chains",), LEXICON, AnonymizeConfig(keep_single=True))
 
         return counted(monkeypatch, work)
 
@@ -239,15 +239,19 @@ def test_a_text_of_250_kb_of_any_shape_is_read_at_once(tmp_path: Path, name: str
     assert time.process_time() - began < 3.0
 
 
-def test_a_line_longer_than_the_limit_is_an_error_that_names_the_option(tmp_path: Path) -> None:
+def test_too_long_lines_and_documents_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "LONGEST_LINE", 100)
+    monkeypatch.setattr(source, "LARGEST_DOCUMENT", 1000)
     path = tmp_path / "zeros"
     path.write_bytes(b"short\n" + b"0" * 1000)
 
-    with pytest.raises(InputError, match=r"line 2: a line of more than 100 bytes: pass --longest"):
-        list(numbered_lines(path, 100))
+    with pytest.raises(InputError, match=r"line 2: a line of more than 100 bytes"):
+        list(source.numbered_lines(path))
     path.write_bytes(b"#begin document (d)\n" + conll_line("-") * 400)
     with pytest.raises(InputError, match="a document of more than"):
-        list(conll.blocks_2012(path, 100))
+        list(conll.blocks_2012(path))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

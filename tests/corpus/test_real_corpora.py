@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from dntm.corpus import conll
-from dntm.corpus.build import BuildConfig
 from dntm.corpus.catalog import CORPORA
 from dntm.corpus.dataset import SplitStatistics
-from dntm.corpus.prepare import ReadConfig, prepare
+from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 
 PARTS = BuildConfig(max_sentences=28)
 
@@ -59,7 +58,7 @@ def test_ontogum_in_parts_of_28_comes_close_to_the_papers_table_1(
 ) -> None:
     given = str(data / "ontogum")
 
-    information = prepare("ontogum", tmp_path / "out", ReadConfig(), PARTS, given=given)
+    information = build_dataset("ontogum", tmp_path / "out", ReadConfig(), PARTS, given=given)
 
     counts = information["counts"]
     assert [counts[split]["documents"] for split in counts] == [450, 69, 69]
@@ -70,7 +69,7 @@ def test_ontogum_in_parts_of_28_comes_close_to_the_papers_table_1(
 def test_ontogum_as_whole_documents_has_the_official_splits(data: Path, tmp_path: Path) -> None:
     whole = BuildConfig(max_entities=500)
 
-    information = prepare(
+    information = build_dataset(
         "ontogum", tmp_path / "out", ReadConfig(), whole, given=str(data / "ontogum")
     )
 
@@ -82,7 +81,7 @@ def test_ontogum_as_whole_documents_has_the_official_splits(data: Path, tmp_path
 def test_litbank_and_craft_build_without_error(data: Path, tmp_path: Path, corpus: str) -> None:
     source, given = (corpus, str(data / corpus)) if corpus in CORPORA else (data / corpus, None)
 
-    information = prepare(str(source), tmp_path / "out", ReadConfig(), PARTS, given=given)
+    information = build_dataset(str(source), tmp_path / "out", ReadConfig(), PARTS, given=given)
 
     assert information["counts"]["train"]["documents"] > 10
     assert information["counts"]["dev"]["documents"] > 3

@@ -195,7 +195,7 @@ def test_a_file_of_another_kind_is_an_error(content: bytes, tmp_path: Path) -> N
     path = tmp_path / "model.pt"
     path.write_bytes(content)
 
-    with pytest.raises(ValueError, match=r"model\.pt is no model of stanza's: \S"):
+    with pytest.raises(ValueError, match=r"model\.pt is not a stanza model: \S"):
         StanzaResolver(path)
 
 

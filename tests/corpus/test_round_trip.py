@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dntm.corpus.document import Document, Mention
-from dntm.corpus.reading import Format, read_documents
+from dntm.corpus.formats import Format, read_documents
 
 WORDS = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=3).filter(
     lambda word: not word.startswith(("#", "/", "-", "_"))

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from dntm.corpus.build import BuildConfig
 from dntm.corpus.dataset import Dataset
-from dntm.corpus.prepare import ReadConfig, by_folder, by_fraction, by_ids, prepare
+from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.source import InputError
+from dntm.corpus.splits import by_folder, by_fraction, by_ids
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_dev_as_test_holds_a_part_of_train_out_for_dev(tmp_path: Path) -> None:
     folder = listed(tmp_path / "c")
     reading = ReadConfig(splits=folder, dev_as_test=True)
 
-    prepare(str(folder / "all.jsonl"), tmp_path / "out", reading, BuildConfig())
+    build_dataset(str(folder / "all.jsonl"), tmp_path / "out", reading, BuildConfig())
 
     dataset = Dataset.open(tmp_path / "out")
     held = {split: [d.name for d in dataset.documents(split)] for split in dataset.splits}
@@ -109,8 +109,8 @@ def test_dev_as_test_is_refused_where_there_is_a_test_split(tmp_path: Path) -> N
     lines += '{"doc_key": "d22", "sentences": [["x"]], "clusters": []}\n'
     (folder / "all.jsonl").write_text(lines)
 
-    with pytest.raises(ValueError, match="20 of train, 2 of dev and 1 of test"):
-        prepare(
+    with pytest.raises(ValueError, match="20 in train, 2 in dev and 1 in test"):
+        build_dataset(
             str(folder / "all.jsonl"),
             tmp_path / "out",
             ReadConfig(splits=folder, dev_as_test=True),

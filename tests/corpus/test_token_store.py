@@ -122,15 +122,17 @@ def test_a_full_table_drops_its_rarest_words(
     assert store.counts[store.vocabulary.row("often")] == 34
 
 
-def test_pieces_do_not_change_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chunk_size_does_not_change_the_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "b").mkdir()
     whole = store_of(tmp_path, TEXT, SMALL)
-    monkeypatch.setattr(building, "_PIECE", 3)
+    monkeypatch.setattr(building, "CHUNK", 3)
 
-    pieces = store_of(tmp_path / "b", TEXT, SMALL)
+    chunked = store_of(tmp_path / "b", TEXT, SMALL)
 
-    np.testing.assert_array_equal(whole.tokens, pieces.tokens)
-    np.testing.assert_array_equal(whole.counts, pieces.counts)
+    np.testing.assert_array_equal(whole.tokens, chunked.tokens)
+    np.testing.assert_array_equal(whole.counts, chunked.counts)
 
 
 def test_text_without_a_known_word_or_sentence_is_an_error(tmp_path: Path) -> None:
@@ -142,7 +144,7 @@ def test_text_without_a_known_word_or_sentence_is_an_error(tmp_path: Path) -> No
 
 
 def test_a_folder_that_is_no_store_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="holds no text ready for pretraining"):
+    with pytest.raises(ValueError, match="is not a token store"):
         TokenStore.open(tmp_path)
 
 

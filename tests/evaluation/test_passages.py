@@ -106,7 +106,7 @@ def test_names_and_unknown_words_are_entities_from_the_first_mention(tmp_path: P
 
 
 def test_a_vocabulary_with_hindsight_has_entities_only_of_what_is_repeated(tmp_path: Path) -> None:
-    settings = TextSettings(lower_case=True, entities_from="repeated", text_rules=1)
+    settings = TextSettings(lower_case=True, entities_from="repeated")
     lexicon = Lexicon(Vocabulary(WORDS, entities=3, settings=settings))
 
     ((sentence, _),) = parts(tmp_path / "a.txt", "A zork met a gork. It met a zork.", lexicon)

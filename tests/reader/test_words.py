@@ -9,9 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dntm.corpus.build import BuildConfig
 from dntm.corpus.dataset import Dataset
-from dntm.corpus.prepare import ReadConfig, prepare
+from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.rows import encode
 from dntm.reader.reader import Reader
 from tests.reader.small import STORY
@@ -85,10 +84,10 @@ def test_a_dataset_of_a_text_and_the_reader_have_identical_rows(
             prepared = reader.prepare(source.read_text(encoding="utf-8"))
         except ValueError:
             return
-        prepare(
+        build_dataset(
             str(source),
             Path(folder) / "out",
-            ReadConfig(split_by="fraction", fractions=(0, 0, 1), format="text"),
+            ReadConfig(fractions=(0, 0, 1), format="text"),
             BuildConfig(vocabulary_of=trained),
         )
         dataset = Dataset.open(Path(folder) / "out")

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dntm.corpus.build import BuildConfig
 from dntm.corpus.dataset import Dataset
+from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.prepare import ReadConfig, prepare
 from dntm.evaluation.cloze import ClozeRecords, ClozeText, Filled
 from dntm.evaluation.records import Records
 from dntm.files import write_text
@@ -88,7 +87,7 @@ def chains(target: Path, longest: int | None = None) -> None:
     corpus = target.with_name("texts.jsonl")
     corpus.write_text("\n".join(lines) + "\n")
     settings = BuildConfig(max_entities=3, vocabulary_size=20, max_sentences=longest)
-    prepare(str(corpus), target, ReadConfig(fractions=(0.2, 0.1, 0.7)), settings)
+    build_dataset(str(corpus), target, ReadConfig(fractions=(0.2, 0.1, 0.7)), settings)
 
 
 def in_parts(target: Path) -> None:

@@ -109,7 +109,7 @@ def test_records_made_while_a_cell_was_training_are_made_again(
 def test_a_study_may_have_documents_with_more_entities_than_rows(
     config: StudyConfig, tmp_path: Path
 ) -> None:
-    build = replace(config.build, rows="lend", max_entities=1)
+    build = replace(config.build, overflow="evict", max_entities=1)
     config = replace(config, build=build, models=("D-gru-relu",))
     folder, cell = StudyFolder(tmp_path / "study"), cells(config)[0]
     agree(folder, config)

@@ -7,8 +7,7 @@ from typing import Any
 
 import yaml
 
-from dntm.corpus.prepare import prepare_storyworld
-from dntm.corpus.storyworld.story import StoryworldConfig
+from dntm.corpus.storyworld.story import StoryworldConfig, build_storyworld
 from dntm.files import write_text
 from dntm.study.conditions import INNERMOST, PRETRAINING_DECISIONS
 from dntm.study.config import PRESETS, StudyConfig, StudyFolder
@@ -63,7 +62,7 @@ def test_how_the_dataset_was_made_is_a_departure(tmp_path: Path) -> None:
 
 
 def storyworld(target: Path) -> None:
-    prepare_storyworld(target, StoryworldConfig(train=4, dev=2, test=4, sentences=8, entities=3))
+    build_storyworld(target, StoryworldConfig(train=4, dev=2, test=4, sentences=8, entities=3))
 
 
 def test_a_study_on_made_up_stories_has_a_report(tmp_path: Path) -> None:

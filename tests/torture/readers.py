@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dntm.corpus.anonymize import AnonymizeConfig, mark
+from dntm.corpus.anonymize import AnonymizeConfig, find_entities
 from dntm.corpus.document import Document, check
 from dntm.corpus.entities import Lexicon
-from dntm.corpus.prepare import by_ids
-from dntm.corpus.reading import Format, files_and_format, read_documents
+from dntm.corpus.formats import Format, files_and_format, read_documents
+from dntm.corpus.splits import by_ids
 from dntm.corpus.token_store import read_sentences
 from dntm.corpus.vectors import WordVectors
 from dntm.corpus.vocabulary import Vocabulary
@@ -74,7 +74,7 @@ def _reads(form: Format) -> Callable[[Path, int], None]:
             _check(document)
             if number % 8 == 0:
                 kinds = ("chains", "names", "unknown")
-                mark(document, kinds, LEXICON, AnonymizeConfig()).anonymized(lower_case=False)
+                find_entities(document, kinds, LEXICON, AnonymizeConfig())
 
     return work
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dntm.corpus import reading
+from dntm.corpus import formats
 from tests.torture import page, readers, saved
 from tests.torture.trying import Tally
 
@@ -77,7 +77,7 @@ def test_a_reader_that_breaks_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     def broken(*_: object, **__: object) -> None:
         raise KeyError("sentences")
 
-    monkeypatch.setattr(reading, "_json_document", broken)
+    monkeypatch.setattr(formats, "_json_document", broken)
 
     tallies = list(readers.damaged_inputs(tmp_path, 100, seed=1))
 

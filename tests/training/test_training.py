@@ -20,8 +20,7 @@ import pytest
 import torch
 
 import dntm
-from dntm.corpus.build import BuildConfig
-from dntm.corpus.prepare import ReadConfig, prepare
+from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.vectors import WordVectors
 from dntm.model.config import Variant
 from dntm.model.pretrained_encoder import PretrainedEncoder
@@ -62,7 +61,7 @@ def stories(folder: Path, count: int) -> Path:
     (folder / "stories.jsonl").write_text("\n".join(lines) + "\n")
     target = folder / "dataset"
     settings = BuildConfig(max_entities=2, keep_single=True)
-    prepare(str(folder / "stories.jsonl"), target, ReadConfig(), settings)
+    build_dataset(str(folder / "stories.jsonl"), target, ReadConfig(), settings)
     return target
 
 

@@ -1,24 +1,23 @@
-"""`dntm data ...`: datasets from corpora: build, join, list, show, and Table 1 of them."""
+"""`dntm data ...`: build, join, list and show datasets, and print Table 1 for them."""
 
 import itertools
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import print_groups, printable, refuse_unused
-from dntm.corpus.build import BuildConfig, LeftOut
+from dntm.cli.runs import print_groups, printable
 from dntm.corpus.catalog import CORPORA
-from dntm.corpus.dataset import Dataset, Split, SplitStatistics
+from dntm.corpus.dataset import Dataset, LeftOut, Split, SplitStatistics
+from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.document import AnonymizedDocument, Document
 from dntm.corpus.join import join_datasets
-from dntm.corpus.prepare import ReadConfig, prepare, prepare_storyworld
-from dntm.corpus.storyworld.story import StoryworldConfig
+from dntm.corpus.storyworld.story import StoryworldConfig, build_storyworld
 from dntm.evaluation.groups import as_plain, score_groups
 from dntm.evaluation.records import ideal_records
 from dntm.files import resolved
@@ -28,7 +27,7 @@ from dntm.study.paper import PAPER_TABLE_1, TABLE_1_ROWS
 
 @dataclass(frozen=True)
 class Stats:
-    """Print Table 1 for each split of a dataset, the paper's numbers in brackets."""
+    """Print Table 1 for each split of a dataset, with the paper's numbers in brackets."""
 
     dataset: tyro.conf.Positional[Path]
     """The dataset folder."""
@@ -42,24 +41,20 @@ class Stats:
 
 
 def print_table_1(dataset: Dataset) -> None:
-    """Table 1, a column a split, and what the paper does not count."""
+    """Print Table 1 with one column per split, and counts that the paper does not report."""
     counts = {
         split: SplitStatistics(**dataset.information["counts"][split]) for split in PAPER_TABLE_1
     }
-    print(f"{'Table 1 (paper: OntoNotes)':<36}" + "".join(f"{split:>18}" for split in counts))
+    _print_row("Table 1 (paper: OntoNotes)", counts)
     for row, label in enumerate(TABLE_1_ROWS):
         cells = []
         for split, statistics in counts.items():
             ours, paper = statistics.table_1()[row], PAPER_TABLE_1[split][row]
             cells.append(f"{ours:,.{0 if row == 0 else 2}f} ({paper:g})")
-        print(f"{label:<36}" + "".join(f"{cell:>18}" for cell in cells))
+        _print_row(label, cells)
     _print_row("tokens", [f"{c.tokens:,}" for c in counts.values()])
-    _print_row(
-        "entity tokens", [f"{c.entity_tokens / max(c.tokens, 1):.1%}" for c in counts.values()]
-    )
-    _print_row(
-        "unknown words", [f"{c.unknown_tokens / max(c.tokens, 1):.1%}" for c in counts.values()]
-    )
+    for label, name in (("entity tokens", "entity_tokens"), ("unknown words", "unknown_tokens")):
+        _print_row(label, [f"{getattr(c, name) / max(c.tokens, 1):.1%}" for c in counts.values()])
     try:
         left_out = LeftOut(**dataset.information["left_out"])
     except (KeyError, TypeError) as error:
@@ -69,73 +64,70 @@ def print_table_1(dataset: Dataset) -> None:
         f"vocabulary: {len(dataset.vocabulary):,} rows; left out: "
         f"{left_out.too_many_entities} with more than {dataset.vocabulary.entities} entities, "
         f"{left_out.in_no_split} in no split, {left_out.malformed} malformed, "
-        f"{left_out.not_of_the_corpus} not of the corpus"
+        f"{left_out.not_of_the_corpus} not part of the corpus"
     )
 
 
 def print_ideal(dataset: Dataset) -> None:
-    """The perplexity of an ideal reader, where the text's distribution is known (storyworld)."""
+    """Print the perplexity of the ideal reader, if the text's distribution is known."""
     for split in dataset.splits:
         if ideal := ideal_records(dataset, split):
             print_groups(f"ideal reader, {split}", {"perplexity": as_plain(score_groups(ideal))})
 
 
-def _print_row(label: str, cells: list[str]) -> None:
+def _print_row(label: str, cells: Iterable[str]) -> None:
     print(f"{label:<36}" + "".join(f"{cell:>18}" for cell in cells))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """Build a dataset of anonymised documents from a corpus."""
+    """Build a dataset of anonymized documents from a corpus."""
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
     """A corpus by name (dntm data list), or a file or folder of CoNLL-2012, CoNLL-U, JSON lines
-    or plain text, gzip or not."""
+    or plain text, optionally gzipped."""
     output_dir: Path | None = None
-    """The dataset folder to make; datasets/NAME where not given."""
+    """The dataset folder; if omitted: datasets/NAME."""
     overwrite: bool = False
-    """Replace the dataset if the folder exists."""
+    """Replace the dataset if it exists."""
     from_: Annotated[str | None, tyro.conf.arg(name="from")] = None
-    """A local clone, folder or mirror of a corpus known by name, instead of fetching it."""
+    """Folder with a local copy of a corpus known by name."""
     reading: Annotated[ReadConfig, tyro.conf.arg(name="")] = field(default_factory=ReadConfig)
     """How the source is read and split."""
     build: Annotated[BuildConfig, tyro.conf.arg(name="")] = field(default_factory=BuildConfig)
-    """What becomes an entity, and what of the text is kept."""
+    """What becomes an entity, and which documents and words are kept."""
     stories: tuple[int, int, int] = (3000, 150, 150)
-    """storyworld: how many stories train, dev and test have."""
-    story_sentences: int = 20
-    """storyworld: sentences a story."""
-    story_entities: int = 8
-    """storyworld: the most entities that a story may have."""
+    """storyworld: number of stories in train, dev and test."""
 
     def run(self) -> None:
-        """Build, then print what came out."""
+        """Build and print statistics."""
         name = resolved(Path(self.source)).name.split(".")[0] or "dataset"
         target = self.output_dir or Path("datasets") / name
         if corpus := CORPORA.get(self.source):
             print(f"{corpus.name}: {corpus.summary}\nlicence: {corpus.licence}", file=sys.stderr)
-        if self.build.vocabulary_of is not None:
-            refuse_unused(self.build, "vocabulary_size", "with --vocabulary-of")
         if self.source == "storyworld":
-            self._tell_stories(target)
+            train, dev, test = self.stories
+            config = StoryworldConfig(train=train, dev=dev, test=test, seed=self.reading.seed)
+            build_storyworld(
+                target, config, vocabulary_of=self.build.vocabulary_of, overwrite=self.overwrite
+            )
         else:
-            refuse_unused(self, "stories story_sentences story_entities", "without storyworld")
-            self._prepare(target)
+            self._build(target)
         dataset = Dataset.open(target)
         print_table_1(dataset)
         print_ideal(dataset)
         if missing := {"train", "dev", "test"} - set(dataset.splits):
-            print(f"note: no document fell into {', '.join(sorted(missing))}", file=sys.stderr)
+            print(f"note: no documents in {', '.join(sorted(missing))}", file=sys.stderr)
         for warning in dataset.information.get("warnings", ()):
             print(f"warning: {warning}", file=sys.stderr)
         print(f"dataset: {target}")
 
-    def _prepare(self, target: Path) -> None:
+    def _build(self, target: Path) -> None:
         skipped: list[str] = []
         try:
-            # Gone before anything else is printed
+            # The progress bar is closed before anything else is printed
             with tqdm(desc="reading", unit=" documents", disable=None, mininterval=0.5) as bar:
-                prepare(
+                build_dataset(
                     self.source,
                     target,
                     self.reading,
@@ -147,28 +139,9 @@ class Build:
                 )
         finally:
             for problem in skipped:
-                print(f"left out: {problem}", file=sys.stderr)
+                print(f"skipped: {problem}", file=sys.stderr)
             if skipped:
-                print(f"{len(skipped)} malformed documents left out", file=sys.stderr)
-
-    def _tell_stories(self, target: Path) -> None:
-        why = "on storyworld, which is made as it is"
-        refuse_unused(self, "from_", why)
-        for options, taken in ((self.build, "vocabulary_of"), (self.reading, "seed")):
-            names = [option.name for option in fields(options) if option.name != taken]
-            refuse_unused(options, " ".join(names), why)
-        train, dev, test = self.stories
-        config = StoryworldConfig(
-            train=train,
-            dev=dev,
-            test=test,
-            sentences=self.story_sentences,
-            entities=self.story_entities,
-            seed=self.reading.seed,
-        )
-        prepare_storyworld(
-            target, config, vocabulary_of=self.build.vocabulary_of, overwrite=self.overwrite
-        )
+                print(f"{len(skipped)} malformed documents skipped", file=sys.stderr)
 
 
 def _counted(documents: Iterable[Document], bar: "tqdm[Any]") -> Iterator[Document]:
@@ -179,24 +152,21 @@ def _counted(documents: Iterable[Document], bar: "tqdm[Any]") -> Iterator[Docume
 
 @dataclass(frozen=True, kw_only=True)
 class Join:
-    """Join datasets split by split; one vocabulary for all, counted anew where none is given."""
+    """Join datasets split by split, with one vocabulary."""
 
     datasets: tyro.conf.Positional[tuple[Path, ...]]
     """Dataset folders, at least two."""
     output_dir: Path
-    """The dataset folder to make."""
+    """The dataset folder."""
     vocabulary_size: int = 10_000
-    """Rows of the vocabulary in all, entities and special tokens included."""
+    """Rows of the vocabulary, including entities and special tokens."""
     vocabulary_of: Path | None = None
-    """A dataset whose vocabulary to take, entities included, instead of counting one: a model
-    trained on the joint dataset can then go on learning from that one."""
+    """Use the vocabulary of this dataset instead of counting one."""
     overwrite: bool = False
-    """Replace the dataset if the folder exists."""
+    """Replace the dataset if it exists."""
 
     def run(self) -> None:
-        """Join, then print what came out."""
-        if self.vocabulary_of is not None:
-            refuse_unused(self, "vocabulary_size", "with --vocabulary-of")
+        """Join and print Table 1."""
         join_datasets(
             self.datasets,
             self.output_dir,
@@ -209,10 +179,10 @@ class Join:
 
 
 _HOW = {
-    "package": "comes with the installation",
-    "generated": "made by this program",
-    "git": "fetched with git when first built",
-    "given": "to be given with --from",
+    "package": "installed with dntm",
+    "generated": "generated by this program",
+    "download": "downloaded when first built",
+    "given": "needs --from",
 }
 
 
@@ -234,21 +204,21 @@ _COLOURS = (31, 32, 33, 34, 35, 36, 91, 92, 93, 94, 95, 96)
 
 @dataclass(frozen=True, kw_only=True)
 class Show:
-    """Show an anonymised document of a dataset."""
+    """Show an anonymized document of a dataset."""
 
     dataset: tyro.conf.Positional[Path]
     """The dataset folder."""
     document: int = 1
-    """Which document of the split, from 1."""
+    """Number of the document in the split, from 1."""
     split: Split = "train"
-    """Which split."""
+    """The split."""
     original: bool = False
-    """Show the original words beside each entity."""
+    """Show the original words of each entity."""
     colour: Literal["auto", "always", "never"] = "auto"
-    """Colour the entities: auto means when the output is a terminal."""
+    """Colour the entities; auto: if the output is a terminal."""
 
     def run(self) -> None:
-        """Print one sentence a line."""
+        """Print one sentence per line."""
         dataset = Dataset.open(self.dataset)
         held = dataset.information["counts"].get(self.split, {}).get("documents", 0)
         if not held:
@@ -269,7 +239,7 @@ class Show:
 
 
 def lines(document: AnonymizedDocument, *, original: bool, colour: bool) -> list[str]:
-    """One line a sentence; entities as [3], with their words as [3: the old man]."""
+    """One line per sentence; entities as [3], or with their words as [3: the old man]."""
     surfaces = iter(document.surfaces)
     shown = []
     for sentence in document.sentences:

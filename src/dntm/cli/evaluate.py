@@ -30,11 +30,10 @@ from dntm.cli.runs import (
     result_file,
     scorer_of,
 )
-from dntm.corpus.build import BuildConfig, Entities
 from dntm.corpus.dataset import Dataset, Split
+from dntm.corpus.dataset_builder import BuildConfig, Entities, ReadConfig, build_dataset
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.prepare import ReadConfig, prepare
-from dntm.corpus.reading import Format
+from dntm.corpus.formats import Format
 from dntm.corpus.text import Documents
 from dntm.corpus.vocabulary import load_vocabulary
 from dntm.evaluation.cloze import ClozeRecords, ClozeText, summarize_cloze
@@ -87,18 +86,17 @@ class CorpusOptions:
         build = BuildConfig(
             entities=self.entities,
             entities_from=since or "first",
-            rows="lend" if lend else "leave-out",
+            overflow="evict" if lend else "drop",
             max_sentences=self.max_sentences,
             vocabulary_of=model,
         )
         reading = ReadConfig(
             format=self.format,
             documents=self.documents,
-            split_by="fraction",
             fractions=(0.0, 0.0, 1.0),
         )
         empty: list[str] = []
-        built = prepare(corpus, target, reading, build, given=self.from_, empty=empty)
+        built = build_dataset(corpus, target, reading, build, given=self.from_, empty=empty)
         for problem in empty:
             print(f"left out: {problem}", file=sys.stderr)
         if left := built["left_out"]["too_many_entities"]:

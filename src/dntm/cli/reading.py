@@ -18,7 +18,7 @@ from tqdm import tqdm
 from dntm.cli.runs import printable, refuse_unused
 from dntm.cli.showing import json_line, lines, page, table_lines, tsv_line
 from dntm.corpus.document import Document
-from dntm.corpus.reading import (
+from dntm.corpus.formats import (
     ANNOTATED,
     Format,
     files_and_format,

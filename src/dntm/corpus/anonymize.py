@@ -1,24 +1,18 @@
-"""Anonymising: mentions become entity numbers (Section 4).
+"""Anonymization: mentions become entity numbers (Section 4).
 
-One way for all texts, in one direction:
+All texts take the same steps:
 
-    document -> chains that count -> no overlap -> names and unknown words -> parts -> numbers
+    chains -> no overlap -> names and unknown words -> parts -> numbers by first appearance
 
-Where mentions nest, the innermost (or outermost) is kept, so that no overlap survives; the words of
-a mention that was not kept stay as they are. Until the end an entity is a key, any integer; then,
-once, those of each document or part are numbered by first appearance, and each mention becomes a
-single token.
+Of nested mentions the innermost (or outermost) is kept; the words of the others stay in the text.
 
-Departure: the paper does not say which of two nested mentions it kept.
+With `entities_from="repeated"`, the paper's setting, only names and unknown words that occur again
+are entities. A name is then a maximal run of capitalized words, and equal strings are one entity.
+The first word of a sentence counts only if the document also writes it with a capital inside a
+sentence and never in lower case. Headlines, in which all words but the smallest are capitalized,
+are skipped. An unknown word is an entity if it occurs at least twice.
 
-Names and unknown words with hindsight, the paper's setting: only what comes again counts.
-
-`names`: maximal runs of capitalised words; the same string is the same entity. The first word of
-a sentence is capitalised anyway, so there it counts only when the document also writes it with a
-capital inside a sentence and never without one. A headline, all of whose words but the smallest
-(of, the, ...) are capitalised, says nothing and is passed over.
-
-`unknown`: words outside the vocabulary that come at least twice; the same word is the same entity.
+Departure: the paper does not say which of two nested mentions it keeps.
 """
 
 from bisect import bisect_right
@@ -26,192 +20,173 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from dntm.corpus.document import AnonymizedDocument, Document, Mention, Token
-from dntm.corpus.entities import LeftToRight, Lexicon
+from dntm.corpus.document import AnonymizedDocument, Document, Mention, Span
+from dntm.corpus.entities import EntityFinder, Lexicon
 from dntm.settings import settle
 
 Nesting = Literal["innermost", "outermost"]
 From = Literal["first", "repeated"]
-"""From when on a name or an unknown word is an entity."""
+"""When a name or an unknown word becomes an entity."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnonymizeConfig:
-    """How chains become entities."""
+    """How mentions become entities."""
 
     nested: Nesting = "innermost"
     """Which of two nested mentions becomes an entity token."""
     named_entities: bool = False
-    """Give named entities outside every chain an identifier too, the same string the same one."""
+    """Make named entities outside chains entities too; equal strings are one entity."""
     keep_single: bool = False
-    """Keep chains with a single mention in the whole document."""
+    """Keep chains with a single mention."""
     entities_from: From = "first"
-    """A name or an unknown word is an entity from its first mention on, as a reader knows it who
-    goes from left to right, or only if it is repeated later (the paper's setting)."""
+    """Names and unknown words are entities from their first mention on (first), or only if they
+    occur again later (repeated, the paper's setting)."""
     lower_case: bool = False
-    """Write all words in lower case; mentions keep their spelling beside the text."""
+    """Write all words in lower case; the original words of mentions are kept separately."""
 
     def __post_init__(self) -> None:
         settle(self)
 
 
-class Mark(NamedTuple):
-    """A mention inside its sentence: words `start` to `end` (excluded) and the entity's key."""
-
-    start: int
-    end: int
-    key: int
-
-
-class Piece(NamedTuple):
-    """A token as a model reads it, and the words of the sentence that it stands for."""
-
-    token: Token
-    start: int
-    end: int
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Marked:
-    """A text whose mentions are known and do not overlap."""
+class MarkedDocument:
+    """A text with mentions that do not overlap; entities are any integers."""
 
     name: str
     sentences: Sequence[Sequence[str]]
-    marks: Sequence[Sequence[Mark]]
-    """Of each sentence, from left to right."""
+    mentions: Sequence[Sequence[Span]]
+    """The mentions of each sentence, left to right."""
 
     @property
     def entities(self) -> int:
-        """How many different ones."""
-        return len({mark.key for marks in self.marks for mark in marks})
+        """The number of different entities."""
+        return len({span.entity for spans in self.mentions for span in spans})
 
     def words(self) -> Iterator[str]:
         """The words outside all mentions."""
-        for sentence, marks in zip(self.sentences, self.marks, strict=True):
-            place = 0
-            for mark in marks:
-                yield from sentence[place : mark.start]
-                place = mark.end
-            yield from sentence[place:]
+        for sentence, tokens in zip(self.sentences, self.tokens(), strict=True):
+            yield from (sentence[span.start] for span in tokens if span.entity is None)
 
-    def pieces(self, *, lower_case: bool) -> list[list[Piece]]:
-        """The tokens of each sentence, entities numbered by first appearance."""
-        numbers: dict[int, int] = {}
-        found: list[list[Piece]] = []
-        for sentence, marks in zip(self.sentences, self.marks, strict=True):
-            words = [word.lower() for word in sentence] if lower_case else sentence
+    def tokens(self) -> list[list[Span]]:
+        """The words of each token; entities are numbered by first appearance."""
+        numbers: dict[int | None, int] = {}
+        found: list[list[Span]] = []
+        for sentence, mentions in zip(self.sentences, self.mentions, strict=True):
             found.append([])
             place = 0
-            for start, end, key in (*marks, Mark(len(words), len(words), 0)):
-                found[-1] += [Piece(words[w], w, w + 1) for w in range(place, start)]
-                if end > start:
-                    number = numbers.setdefault(key, len(numbers) + 1)
-                    found[-1].append(Piece(number, start, end))
+            for start, end, entity in mentions:
+                found[-1] += [Span(w, w + 1) for w in range(place, start)]
+                found[-1].append(Span(start, end, numbers.setdefault(entity, len(numbers) + 1)))
                 place = end
+            found[-1] += [Span(w, w + 1) for w in range(place, len(sentence))]
         return found
 
     def anonymized(self, *, lower_case: bool) -> AnonymizedDocument:
-        """The text in which each mention has become its entity's number."""
-        pieces = self.pieces(lower_case=lower_case)
+        """The text with each mention replaced by its entity's number."""
+        tokens = self.tokens()
+        spelled = self.sentences
+        if lower_case:
+            spelled = [[word.lower() for word in sentence] for sentence in self.sentences]
         return AnonymizedDocument(
             name=self.name,
-            sentences=[[piece.token for piece in sentence] for sentence in pieces],
+            sentences=[
+                [words[start] if entity is None else entity for start, _, entity in spans]
+                for words, spans in zip(spelled, tokens, strict=True)
+            ],
             surfaces=[
-                words[piece.start : piece.end]
-                for words, sentence in zip(self.sentences, pieces, strict=True)
-                for piece in sentence
-                if isinstance(piece.token, int)
+                words[start:end]
+                for words, spans in zip(self.sentences, tokens, strict=True)
+                for start, end, entity in spans
+                if entity is not None
             ],
         )
 
-    def cut(self, longest: int | None) -> Iterator["Marked"]:
-        """Near-equal parts of at most `longest` sentences.
+    def parts(self, max_sentences: int | None) -> Iterator["MarkedDocument"]:
+        """Near-equal parts of at most `max_sentences` sentences (None: the whole document).
 
-        With n sentences there are k = ceil(n / longest) parts, part i from round(i n / k).
+        With n sentences there are k = ceil(n / max_sentences) parts, part i from round(i n / k).
         """
         count = len(self.sentences)
-        parts = 1 if longest is None else -(-count // longest)
+        parts = -(-count // max_sentences) if max_sentences else 1
         if parts <= 1:
             yield self
             return
         bounds = [round(i * count / parts) for i in range(parts + 1)]
         for number, (start, end) in enumerate(pairwise(bounds), start=1):
-            yield Marked(
+            yield MarkedDocument(
                 name=f"{self.name}/{number}",
                 sentences=self.sentences[start:end],
-                marks=self.marks[start:end],
+                mentions=self.mentions[start:end],
             )
 
-    def without_single(self) -> "Marked":
-        """Give entities with a single mention their words back."""
-        counts = Counter(mark.key for marks in self.marks for mark in marks)
-        kept = [[mark for mark in marks if counts[mark.key] > 1] for marks in self.marks]
-        return replace(self, marks=kept)
+
+def find_entities(
+    document: Document, kinds: Collection[str], lexicon: Lexicon, config: AnonymizeConfig
+) -> MarkedDocument:
+    """The entities of a text whose vocabulary is known."""
+    marked = mark_chains(document, kinds, config)
+    return mark_words(marked, kinds, lexicon, config.entities_from)
 
 
-def mark_chains(document: Document, config: AnonymizeConfig) -> Marked:
-    """The mentions of the chains that count, none of which overlaps another."""
-    chains = [c for c in document.chains if config.keep_single or len(set(c)) > 1]
+def mark_chains(
+    document: Document, kinds: Collection[str], config: AnonymizeConfig
+) -> MarkedDocument:
+    """The mentions that do not depend on the vocabulary: chains, and names that are repeated."""
+    chains = [*document.chains]
+    if "names" in kinds and config.entities_from == "repeated":
+        chains += find_names(document)
+    kept = [chain for chain in chains if config.keep_single or len(set(chain)) > 1]
     if config.named_entities:
-        chains += _named_outside_chains(document)
-    kept = _without_overlap(chains, config.nested)
-    return Marked(
+        kept += _named_outside(document, chains)
+    mentions = _without_overlap(kept, config.nested)
+    return MarkedDocument(
         name=f"{document.name}:{document.part}" if document.part else document.name,
         sentences=document.sentences,
-        marks=[kept.get(s, []) for s in range(len(document.sentences))],
+        mentions=[mentions.get(s, []) for s in range(len(document.sentences))],
     )
 
 
-def mark_words(marked: Marked, kinds: Collection[str], lexicon: Lexicon, since: From) -> Marked:
-    """The text with its names and unknown words; with hindsight names are marked already."""
+def mark_words(
+    marked: MarkedDocument, kinds: Collection[str], lexicon: Lexicon, since: From
+) -> MarkedDocument:
+    """Add the mentions that depend on the vocabulary: names and unknown words."""
     if not {"names", "unknown"}.intersection(kinds):
         return marked
+    first = 1 + max((m.entity or 0 for spans in marked.mentions for m in spans), default=-1)
     if since == "repeated":
-        found = repeated_unknown_words(marked.words(), lexicon) if "unknown" in kinds else {}
-        return replace(marked, marks=list(_with_words(marked, found, lexicon)))
-    first = 1 + max((mark.key for marks in marked.marks for mark in marks), default=-1)
-    reader = LeftToRight(lexicon, kinds, first)
+        if "unknown" not in kinds:
+            return marked
+        repeated = repeated_unknown_words(marked.words(), lexicon)
+        found = [
+            [
+                Span(w, w + 1, first + repeated[spelled])
+                for w, spelled in enumerate(map(lexicon.spelled, words))
+                if spelled in repeated
+            ]
+            for words in marked.sentences
+        ]
+        pairs = zip(marked.mentions, found, strict=True)
+        return replace(marked, mentions=[_merged(mentions, new) for mentions, new in pairs])
+    finder = EntityFinder(lexicon, kinds, first)
     added = []
-    for words, marks in zip(marked.sentences, marked.marks, strict=True):
-        taken = {w for mark in marks for w in range(mark.start, mark.end)}
-        new = [Mark(found.start, found.end, found.entity) for found in reader.read(words, taken)]
-        added.append(sorted([*marks, *new]) if marks else new)
-    return replace(marked, marks=added)
+    for words, mentions in zip(marked.sentences, marked.mentions, strict=True):
+        taken = {w for span in mentions for w in range(span.start, span.end)}
+        new = finder.read(words, taken)
+        added.append(sorted([*mentions, *new]) if mentions else new)
+    return replace(marked, mentions=added)
 
 
-def mark(
-    document: Document, kinds: Collection[str], lexicon: Lexicon, config: AnonymizeConfig
-) -> Marked:
-    """All of it: the entities of a text whose vocabulary is known."""
-    return mark_words(first_marks(document, kinds, config), kinds, lexicon, config.entities_from)
+def _merged(mentions: Sequence[Span], words: Sequence[Span]) -> list[Span]:
+    """The mentions and those words that lie outside them."""
+    taken = {w for span in mentions for w in range(span.start, span.end)}
+    return sorted([*mentions, *(word for word in words if word.start not in taken)])
 
 
-def first_marks(document: Document, kinds: Collection[str], config: AnonymizeConfig) -> Marked:
-    """What can be marked before the vocabulary is known: chains, and with hindsight names."""
-    if "names" in kinds and config.entities_from == "repeated":
-        document = replace(document, chains=[*document.chains, *find_names(document)])
-    return mark_chains(document, config)
-
-
-def _with_words(marked: Marked, keys: dict[str, int], lexicon: Lexicon) -> Iterator[list[Mark]]:
-    """The marks of each sentence and those of the words that have a key."""
-    first = 1 + max((mark.key for marks in marked.marks for mark in marks), default=-1)
-    for words, marks in zip(marked.sentences, marked.marks, strict=True):
-        found: list[Mark] = []
-        place = 0
-        for mark in (*marks, Mark(len(words), len(words), 0)):
-            spelled = ((w, lexicon.spelled(words[w])) for w in range(place, mark.start))
-            found += [Mark(w, w + 1, first + keys[word]) for w, word in spelled if word in keys]
-            if mark.end > mark.start:
-                found.append(mark)
-            place = mark.end
-        yield found
-
-
-def _named_outside_chains(document: Document) -> list[list[Mention]]:
-    taken = covered(mention for chain in document.chains for mention in chain)
+def _named_outside(document: Document, chains: Iterable[Sequence[Mention]]) -> list[list[Mention]]:
+    taken = covered(mention for chain in chains for mention in chain)
     by_string: dict[tuple[str, ...], list[Mention]] = {}
     for name in document.named_entities:
         if not overlaps(name, taken):
@@ -220,20 +195,20 @@ def _named_outside_chains(document: Document) -> list[list[Mention]]:
     return list(by_string.values())
 
 
-def _without_overlap(chains: Iterable[Sequence[Mention]], nested: Nesting) -> dict[int, list[Mark]]:
-    """The mentions kept in each sentence, left to right, with the index of their chain."""
+def _without_overlap(chains: Iterable[Sequence[Mention]], nested: Nesting) -> dict[int, list[Span]]:
+    """The mentions kept in each sentence, left to right; an entity is the index of its chain."""
     sign = 1 if nested == "innermost" else -1
     ranked = sorted(
         ((mention, index) for index, chain in enumerate(chains) for mention in chain),
         key=lambda item: (sign * (item[0].end - item[0].start), item[0].start, item[1]),
     )
-    kept: dict[int, list[Mark]] = {}
+    kept: dict[int, list[Span]] = {}
     for (sentence, start, end), index in ranked:
-        marks = kept.setdefault(sentence, [])
-        place = bisect_right(marks, start, key=lambda mark: mark.start)
-        free = place == 0 or marks[place - 1].end <= start
-        if free and (place == len(marks) or marks[place].start >= end):
-            marks.insert(place, Mark(start, end, index))
+        spans = kept.setdefault(sentence, [])
+        place = bisect_right(spans, start, key=lambda span: span.start)
+        free = place == 0 or spans[place - 1].end <= start
+        if free and (place == len(spans) or spans[place].start >= end):
+            spans.insert(place, Span(start, end, index))
     return kept
 
 
@@ -241,11 +216,11 @@ _NEVER_NAMES = frozenset({"I"})
 _SMALL_IN_HEADLINES = frozenset("a an and as at but by for from in of on or the to with s".split())
 
 Covered = Mapping[int, Sequence[tuple[int, int]]]
-"""The runs of each sentence that some mentions cover, left to right and apart."""
+"""The words of each sentence that mentions cover, as disjoint runs from left to right."""
 
 
 def covered(mentions: Iterable[Mention]) -> Covered:
-    """The words that these mentions cover, in time that does not depend on how they nest."""
+    """The words that these mentions cover, in time independent of their nesting."""
     found: dict[int, list[tuple[int, int]]] = {}
     for sentence, start, end in sorted(mentions):
         runs = found.setdefault(sentence, [])
@@ -257,14 +232,14 @@ def covered(mentions: Iterable[Mention]) -> Covered:
 
 
 def overlaps(mention: Mention, taken: Covered) -> bool:
-    """Whether one of a mention's words is covered."""
+    """Whether one of the mention's words is covered."""
     runs = taken.get(mention.sentence, ())
     place = bisect_right(runs, (mention.end - 1, 1 << 60))
     return place > 0 and runs[place - 1][1] > mention.start
 
 
 def find_names(document: Document) -> list[list[Mention]]:
-    """Chains of names that lie outside the document's own mentions."""
+    """Chains of names outside the document's own mentions, with hindsight."""
     taken = covered(mention for chain in document.chains for mention in chain)
     readable = [s for s, words in enumerate(document.sentences) if not _is_headline(words)]
     inside: set[str] = set()
@@ -272,7 +247,7 @@ def find_names(document: Document) -> list[list[Mention]]:
     for s in readable:
         words = document.sentences[s]
         lower.update(word for word in words if word[0].islower())
-        inside.update(word for word in words[_start(words) + 1 :] if _is_capitalised(word))
+        inside.update(word for word in words[_start(words) + 1 :] if _is_capitalized(word))
 
     chains: dict[tuple[str, ...], list[Mention]] = {}
     for s in readable:
@@ -282,7 +257,7 @@ def find_names(document: Document) -> list[list[Mention]]:
         for first, end in taken.get(s, ()):
             outside[first:end] = [False] * (end - first)
         named = [
-            _is_capitalised(word)
+            _is_capitalized(word)
             and outside[w]
             and (w != start or (word in inside and word.lower() not in lower))
             for w, word in enumerate(words)
@@ -296,10 +271,10 @@ def find_names(document: Document) -> list[list[Mention]]:
 
 
 def repeated_unknown_words(words: Iterable[str], lexicon: Lexicon) -> dict[str, int]:
-    """A key for every unknown word, as it is spelled, that comes at least twice."""
+    """A number for every unknown word, as the vocabulary spells it, that occurs twice or more."""
     counts = Counter(lexicon.spelled(w) for w in words if w[0].isalpha() and w not in lexicon)
     repeated = (word for word, count in counts.items() if count > 1)
-    return {word: key for key, word in enumerate(repeated)}
+    return {word: number for number, word in enumerate(repeated)}
 
 
 def _start(words: Sequence[str]) -> int:
@@ -307,7 +282,7 @@ def _start(words: Sequence[str]) -> int:
     return next((w for w, word in enumerate(words) if word[0].isalnum()), 0)
 
 
-def _is_capitalised(word: str) -> bool:
+def _is_capitalized(word: str) -> bool:
     return word[0].isupper() and word not in _NEVER_NAMES
 
 

@@ -1,6 +1,6 @@
 """CoNLL files: CoNLL-2012 (OntoNotes, LitBank) and CoNLL-U with `Entity=` (CorefUD, OntoGUM).
 
-CoNLL-2012 files: OntoNotes' `*_gold_conll`, and LitBank's variant with tabs.
+CoNLL-2012:
 
     #begin document (nw/wsj/24/wsj_2400); part 000
     nw/wsj/24/wsj_2400  0  0  Mary  NNP  ...  (PERSON*  ...  (12
@@ -8,23 +8,20 @@ CoNLL-2012 files: OntoNotes' `*_gold_conll`, and LitBank's variant with tabs.
     #end document
 
 The word is the fourth column, the named entity the eleventh, coreference the last. A line has at
-least twelve columns; those between the eleventh and the last (predicates) vary by sentence.
-LitBank parts its columns with tabs and leaves the last one empty where there is no mention; its
-annotators let a few mentions cross (`my [host` ... `hostess]`), which OntoNotes never does: there,
-and only there, crossing brackets are accepted.
+least twelve columns; the number of predicate columns varies by sentence. LitBank separates columns
+by tabs, leaves the last one empty if there is no mention, and has a few crossing mentions (`my
+[host` ... `hostess]`); crossing brackets are accepted only there.
 
-CoNLL-U with `Entity=` in the last column: CorefUD, GUM and OntoGUM.
+CoNLL-U with `Entity=` in the last column:
 
     # newdoc id = GUM_bio_hadid
     # global.Entity = eid-etype-head-other
     1   Zaha    ...   Entity=(e1-person-1-
     2   Hadid   ...   Entity=e1)
 
-The header names the fields between the hyphens; the one called `eid` or `GRP` is the chain. A
-mention in pieces writes `e1[1/2]` ... `e1[2/2]`: it is represented by its longest piece, the
-words of the others stay in the text. Words are the syntactic words: the line of a multi-word
-token is passed over, and so is an empty node, which has no words to replace. Mentions may cross
-here: CorefUD allows it.
+The header names the fields between the hyphens; `eid` or `GRP` is the chain. A discontinuous
+mention, `e1[1/2]` ... `e1[2/2]`, is represented by its longest piece. Words are the syntactic
+words: lines of multi-word tokens and empty nodes are skipped. Mentions may cross.
 """
 
 import itertools
@@ -34,30 +31,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dntm.corpus.document import Document, Mention
-from dntm.corpus.source import LONGEST_LINE, Block, check_size, numbered_lines
+from dntm.corpus.source import Block, check_size, numbered_lines
 
 Bracket = tuple[str, str]
-"""The chain that a bracket opens and the one it closes; empty where it does not."""
+"""The chain that a bracket opens and the chain it closes; empty if none."""
 
 
 @dataclass
 class Brackets:
-    """Collects the mentions of a document from the brackets of its coreference column.
+    """Collects mentions from the brackets of the coreference column.
 
     Errors are plain ValueErrors: the reader adds file and line.
     """
 
     allow_crossing: bool
     chains: dict[str, list[Mention]] = field(default_factory=dict)
-    """The spans of each chain; one that holds no word (it stands on an empty node) ends where it
-    begins."""
+    """The mentions of each chain; a mention of an empty node has no words (start == end)."""
     _open: dict[int, tuple[str, int]] = field(default_factory=dict)
-    """Chain and first word of every mention that is open, in the order in which they opened."""
+    """Chain and first word of every open mention, in the order of opening."""
     _of_chain: dict[str, list[int]] = field(default_factory=dict)
     _opened: int = 0
 
     def read(self, brackets: Iterable[Bracket], sentence: int, start: int, end: int) -> None:
-        """Read the brackets of one word in the order in which they are written.
+        """Read the brackets of one word, in the order in which they are written.
 
         A mention that opens here begins with word `start`; one that closes ends before `end`.
         """
@@ -72,27 +68,27 @@ class Brackets:
                 begin = self._close(closing)
                 self.chains[closing].append(Mention(sentence, begin, end))
                 closed.append((closing, begin))
-        # What opened last begins last: if that does not cross, nothing does.
+        # The mention opened last begins last: if it does not cross, none does.
         inner, inner_begin = next(reversed(self._open.values()), ("", -1))
         for chain, begin in closed:
             if inner_begin > begin and not self.allow_crossing:
                 raise ValueError(f"'{chain})' crosses '({inner}', expected '{inner})' first")
 
     def _close(self, chain: str) -> int:
-        """Take the innermost open mention of `chain` off and return where it begins."""
+        """Close the innermost open mention of `chain` and return its first word."""
         if not (opened := self._of_chain.get(chain)):
             raise ValueError(f"'{chain})' closes a mention that is not open, expected '({chain}'")
         return self._open.pop(opened.pop())[1]
 
     def end_sentence(self) -> None:
-        """Every mention must end in the sentence in which it began."""
+        """Check that no mention is open."""
         if self._open:
             chain, _ = next(reversed(self._open.values()))
             raise ValueError(f"'({chain}' is still open at the sentence's end, expected '{chain})'")
 
 
 def split_brackets(cell: str, pattern: re.Pattern[str], example: str) -> list[Bracket]:
-    """Cut a cell into brackets by a pattern with the groups `single`, `open` and `close`."""
+    """Divide a cell into brackets by a pattern with the groups `single`, `open`, `close`."""
     found: list[Bracket] = []
     place = 0
     while place < len(cell):
@@ -115,17 +111,17 @@ _ESCAPED = {"/.": ".", "/?": "?", "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RS
 _ESCAPED |= {"-LCB-": "{", "-RCB-": "}"}
 
 
-def blocks_2012(path: Path, longest: int = LONGEST_LINE) -> Iterator[Block]:
-    """One block a `#begin document`, to the next one or the end of the file."""
+def blocks_2012(path: Path) -> Iterator[Block]:
+    """One block per `#begin document`."""
     lines: list[bytes] = []
     first, size = 1, 0
-    for number, line in numbered_lines(path, longest):
+    for number, line in numbered_lines(path):
         if line.startswith(b"#begin document"):
             if lines:
                 yield Block(str(path), first, lines)
             lines, first, size = [], number, 0
         size += len(line)
-        check_size(path, first, size, longest)
+        check_size(path, first, size)
         if lines or line.strip():
             lines.append(line)
             first = first if len(lines) > 1 else number
@@ -184,7 +180,7 @@ def parse_2012(block: Block) -> Document:
 
 def _begin(line: str) -> tuple[str, str]:
     named = line.removeprefix(_BEGIN).rstrip()
-    # A part stands at the end, in a few characters: the search does not grow with the line.
+    # The part is at the end: searching only there is linear in the line.
     found = _PART.search(named, max(0, len(named) - 40))
     name = (named[: found.start()] if found else named).removeprefix("(").removesuffix(")")
     if not line.startswith(_BEGIN) or not name:
@@ -238,11 +234,11 @@ _WORD_ID = re.compile(r"(?P<word>\d+)$|\d+-\d+$|\d+\.\d+$")
 _COLUMNS = 10
 
 
-def blocks_u(path: Path, longest: int = LONGEST_LINE) -> Iterator[Block]:
-    """One block a `# newdoc`; a file without one is a single document."""
+def blocks_u(path: Path) -> Iterator[Block]:
+    """One block per `# newdoc`; a file without one is a single document."""
     lines: list[bytes] = []
     first, header, size = 1, "", 0
-    for number, line in numbered_lines(path, longest):
+    for number, line in numbered_lines(path):
         if line.startswith(b"#") and _newdoc(line.decode(errors="replace")) is not None:
             if _is_document(lines):
                 yield Block(str(path), first, lines, header=header)
@@ -251,13 +247,13 @@ def blocks_u(path: Path, longest: int = LONGEST_LINE) -> Iterator[Block]:
             first = first if lines else number
         lines.append(line)
         size += len(line)
-        check_size(path, first, size, longest)
+        check_size(path, first, size)
     if _is_document(lines):
         yield Block(str(path), first, lines, header=header)
 
 
 def _newdoc(line: str) -> str | None:
-    """The name that a `# newdoc` gives, empty where it gives none; None for other lines."""
+    """The name after `# newdoc`, possibly empty; None for other lines."""
     match = _NEWDOC.match(line.strip())
     if match is None:
         return None
@@ -266,7 +262,7 @@ def _newdoc(line: str) -> str | None:
 
 
 def _is_document(lines: list[bytes]) -> bool:
-    """Whether it has a `# newdoc` or words: not only comments before the first document."""
+    """Whether the lines have a `# newdoc` or words, not only comments."""
     return any(
         not line.startswith(b"#") or _newdoc(line.decode(errors="replace")) is not None
         for line in lines
@@ -275,7 +271,7 @@ def _is_document(lines: list[bytes]) -> bool:
 
 
 def _header(lines: list[bytes]) -> str:
-    """The last `# global.Entity` of the lines: it holds for the rest of the file."""
+    """The last `# global.Entity` of the lines: it applies to the rest of the file."""
     found = [line.decode(errors="replace") for line in lines if line.startswith(b"#")]
     return next((line for line in reversed(found) if _HEADER.match(line)), "")
 
@@ -305,7 +301,7 @@ def parse_u(block: Block) -> Document:
 
 @dataclass
 class _State:
-    """What has been read of a document so far."""
+    """The part of a document read so far."""
 
     name: str
     line: int
@@ -346,7 +342,7 @@ class _State:
         self.brackets.read(chains, len(self.sentences), start, len(self.words))
 
     def _piece(self, text: str) -> str:
-        """The chain of a bracket, with `[1/2]` where it is one piece of a mention."""
+        """The chain of a bracket, with `[1/2]` if it is a piece of a discontinuous mention."""
         fields = text.split("-")
         return fields[self.chain_field] if len(fields) > self.chain_field else fields[0]
 
@@ -357,7 +353,7 @@ class _State:
             self.words = []
 
     def chains(self) -> list[list[Mention]]:
-        """Chains in order of appearance, each mention in pieces as its longest one."""
+        """Chains in order of appearance; a discontinuous mention is its longest piece."""
         whole: dict[str, list[Mention]] = {}
         pieces: dict[tuple[str, str], dict[str, list[Mention]]] = {}
         for label, spans in self.brackets.chains.items():
@@ -377,7 +373,7 @@ class _State:
 
 
 def _longest(entity: str, count: str, pieces: dict[str, list[Mention]]) -> list[Mention]:
-    """One piece for each mention that was written in `count` pieces."""
+    """The longest piece of each mention that has `count` pieces."""
     if str(len(pieces)) != count or len({len(spans) for spans in pieces.values()}) != 1:
         raise ValueError(f"mentions of {entity} in {count} pieces, expected as many of each")
     return [

@@ -1,73 +1,77 @@
-"""The dataset folder: anonymised documents by split, the vocabulary, and all that made them.
+"""The dataset folder: anonymized documents by split, the vocabulary, and how they were made.
 
 dataset.json    format version, settings, counts, source, licence, content hash
-vocab.txt       one row of the embedding tables a line
-train.jsonl     one anonymised document a line: words are strings, entities integers
+vocab.txt       one row of the embedding tables per line
+counts.txt      how often each row occurs in the training split
+train.jsonl     one anonymized document per line: words are strings, entities integers
 dev.jsonl
 test.jsonl
 
-Entities are numbered by first appearance. With `rows: lend` there may be more of them than rows:
-`corpus.rows` tells which row each one has when.
+Entities are numbered by first appearance. With `overflow: evict` a document may have more entities
+than the vocabulary has entity rows.
 """
 
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from dntm.corpus.document import AnonymizedDocument, are_sentences
 from dntm.corpus.source import InputError, numbered_lines
 from dntm.corpus.vocabulary import TextSettings, Vocabulary
+from dntm.files import new_folder, write_text
 from dntm.settings import cut, parse_json, read_json
 
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 FORMAT_VERSION = 1
 _HASHED = ("vocab.txt", *(f"{split}.jsonl" for split in SPLITS))
+_MANY_UNKNOWN = 0.02
 
 
 def to_json(document: AnonymizedDocument) -> str:
-    """One line of JSON, the same for the same document."""
-    fields: dict[str, Any] = {
+    """One line of JSON, equal for equal documents."""
+    values: dict[str, Any] = {
         "name": document.name,
         "sentences": document.sentences,
         "surfaces": document.surfaces,
     }
     if document.ideal is not None:
-        fields["ideal"] = document.ideal
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+        values["ideal"] = document.ideal
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
 
 def from_json(line: str) -> AnonymizedDocument:
-    """Read such a line; ValueError where it is not one."""
-    fields = parse_json(line)
-    if not isinstance(fields, dict) or not are_sentences(fields.get("sentences"), (str, int)):
+    """Read a line that `to_json` wrote; ValueError if it is malformed."""
+    values = parse_json(line)
+    if not isinstance(values, dict) or not are_sentences(values.get("sentences"), (str, int)):
         raise ValueError("expected a document with sentences of words and entity numbers")
-    if not fields["sentences"]:
+    if not values["sentences"]:
         raise ValueError("expected at least one sentence")
-    if not are_sentences(fields.get("surfaces", []), (str,)):
+    if not are_sentences(values.get("surfaces", []), (str,)):
         raise ValueError("expected surfaces: the words of each entity token")
     return AnonymizedDocument(
-        name=str(fields.get("name", "")),
-        sentences=fields["sentences"],
-        surfaces=fields.get("surfaces", ()),
-        ideal=fields.get("ideal"),
+        name=str(values.get("name", "")),
+        sentences=values["sentences"],
+        surfaces=values.get("surfaces", ()),
+        ideal=values.get("ideal"),
     )
 
 
 def content_hash(folder: Path) -> str:
-    """SHA-256 over the vocabulary and the documents."""
+    """SHA-256 of the vocabulary and the documents."""
     digest = hashlib.sha256()
     for name in _HASHED:
         path = folder / name
         if path.exists():
             digest.update(f"{name}\0".encode())
             with path.open("rb") as handle:
-                while piece := handle.read(1 << 20):
-                    digest.update(piece)
+                while chunk := handle.read(1 << 20):
+                    digest.update(chunk)
     return digest.hexdigest()
 
 
@@ -81,7 +85,7 @@ class Dataset:
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
-        """Open a folder that `dntm data build` made."""
+        """Open a folder made by `dntm data build`."""
         folder = Path(folder)
         path = folder / "dataset.json"
         if not path.is_file():
@@ -109,16 +113,16 @@ class Dataset:
 
     @property
     def splits(self) -> list[str]:
-        """The splits that hold documents."""
+        """The splits that contain documents."""
         return [split for split in SPLITS if self.information["counts"][split]["documents"]]
 
     @property
-    def lends(self) -> bool:
-        """Whether documents may have more entities than the vocabulary has rows for them."""
-        return bool(self.information["settings"].get("rows") == "lend")
+    def evicts(self) -> bool:
+        """Whether documents may have more entities than the vocabulary has entity rows."""
+        return bool(self.information["settings"].get("overflow") == "evict")
 
     def check_content(self) -> Self:
-        """The dataset itself; ValueError where its files are not those that were built."""
+        """The dataset itself; ValueError if its files were changed since it was built."""
         if self.information.get("content_hash") != content_hash(self.folder):
             raise ValueError(f"{self.folder} was changed since it was built: its hash differs")
         return self
@@ -133,7 +137,7 @@ class Dataset:
                 document = from_json(line.decode())
             except ValueError as error:
                 raise InputError(str(path), number, f"not a document: {error}") from None
-            if document.largest > self.vocabulary.entities and not self.lends:
+            if document.largest > self.vocabulary.entities and not self.evicts:
                 raise InputError(
                     str(path),
                     number,
@@ -145,7 +149,7 @@ class Dataset:
 
 @dataclass
 class SplitStatistics:
-    """Counts over the documents of one split, and the averages of Table 1."""
+    """Counts of one split, and the averages of Table 1."""
 
     documents: int = 0
     sentences: int = 0
@@ -154,17 +158,17 @@ class SplitStatistics:
     entities: int = 0
     repeated_entities: int = 0
     unknown_tokens: int = 0
-    rows: Counter[str] = field(default_factory=Counter, repr=False)
-    """How often each known word occurs; of documents counted here, not of ones read back."""
+    words: Counter[str] = field(default_factory=Counter, repr=False)
+    """How often each known word occurs; not saved."""
 
     def as_plain(self) -> dict[str, int]:
-        """The counts as JSON holds them."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "rows"}
+        """The counts for JSON."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "words"}
 
     def row_counts(self, vocabulary: Vocabulary) -> list[int]:
-        """How often each row occurs; those of entities are 0."""
+        """How often each row occurs; 0 for entity rows."""
         specials = [self.unknown_tokens, self.sentences, self.sentences]
-        words = [self.rows[word] for word in vocabulary.words]
+        words = [self.words[word] for word in vocabulary.words]
         return [*specials, *[0] * vocabulary.entities, *words]
 
     def add(self, document: AnonymizedDocument, vocabulary: Vocabulary) -> None:
@@ -179,7 +183,7 @@ class SplitStatistics:
         self.repeated_entities += sum(count > 1 for count in occurrences.values())
         known = [token for token in tokens if isinstance(token, str) and token in vocabulary]
         self.unknown_tokens += len(tokens) - occurrences.total() - len(known)
-        self.rows.update(known)
+        self.words.update(known)
 
     def table_1(self) -> tuple[float, ...]:
         """The rows of Table 1."""
@@ -191,3 +195,117 @@ class SplitStatistics:
             self.repeated_entities / documents,
             self.entity_tokens / max(self.entities, 1),
         )
+
+
+@dataclass
+class LeftOut:
+    """How many documents (or parts) are not in the dataset, by reason."""
+
+    too_many_entities: int = 0
+    in_no_split: int = 0
+    malformed: int = 0
+    not_of_the_corpus: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where a dataset comes from."""
+
+    corpus: str
+    """Its name, or the source as given."""
+    given: str | None = None
+    """The local copy it was read from."""
+    version: str = ""
+    """The commit or version."""
+    digest: str = ""
+    """SHA-256 of its files."""
+    licence: str = ""
+
+
+def new_dataset(target: Path, *, overwrite: bool) -> AbstractContextManager[Path]:
+    """A new dataset folder; `overwrite` replaces only another dataset."""
+    if overwrite and target.exists() and not (target / "dataset.json").is_file():
+        raise ValueError(f"{target} is no dataset: --overwrite replaces only datasets")
+    return new_folder(target, overwrite=overwrite)
+
+
+def write_documents(
+    folder: Path, documents: Iterable[tuple[str, AnonymizedDocument]], vocabulary: Vocabulary
+) -> dict[str, SplitStatistics]:
+    """Write each document to the file of its split, and count."""
+    statistics: dict[str, SplitStatistics] = {split: SplitStatistics() for split in SPLITS}
+    with ExitStack() as stack:
+        files = {
+            str(split): stack.enter_context(
+                (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n")
+            )
+            for split in SPLITS
+        }
+        for split, document in documents:
+            files[split].write(to_json(document) + "\n")
+            statistics[split].add(document, vocabulary)
+    return statistics
+
+
+def write_information(
+    folder: Path,
+    vocabulary: Vocabulary,
+    statistics: dict[str, SplitStatistics],
+    *,
+    settings: dict[str, Any],
+    origin: Origin,
+    left_out: LeftOut,
+) -> dict[str, Any]:
+    """Write the vocabulary and `dataset.json`; return the content of the latter."""
+    held = sum(counted.documents for counted in statistics.values())
+    if not statistics["train"].documents and not (held and settings.get("vocabulary_of")):
+        raise ValueError(
+            "the training split is empty, so no vocabulary can be counted (--vocabulary-of gives "
+            f"one): {statistics['dev'].documents} documents are in dev, "
+            f"{statistics['test'].documents} in test, {left_out.in_no_split} in no split, "
+            f"{left_out.malformed} malformed, {left_out.too_many_entities} with too many entities "
+            "(divide documents with --max-sentences or raise --max-entities)"
+        )
+    if not vocabulary.words:
+        raise ValueError("the training split has no word outside mentions: nothing to model")
+    if statistics["train"].words:
+        vocabulary = replace(vocabulary, counts=statistics["train"].row_counts(vocabulary))
+    replace(vocabulary, settings=None).save(folder)  # dataset.json contains the settings
+    information = {
+        "dataset_type": "dntm",
+        "format_version": FORMAT_VERSION,
+        "source": asdict(origin),
+        "settings": settings,
+        "entities": vocabulary.entities,
+        "vocabulary": len(vocabulary),
+        "counts": {split: statistics[split].as_plain() for split in SPLITS},
+        "left_out": asdict(left_out),
+        "warnings": _warnings(statistics, settings),
+        "content_hash": content_hash(folder),
+    }
+    text = json.dumps(information, indent=2, ensure_ascii=False)
+    write_text(folder / "dataset.json", text + "\n")
+    return information
+
+
+def _warnings(statistics: dict[str, SplitStatistics], settings: dict[str, Any]) -> list[str]:
+    """Likely mistakes in the settings."""
+    found = []
+    tokens = sum(counted.tokens for counted in statistics.values())
+    if not sum(c.entity_tokens for c in statistics.values()) and "none" not in (
+        settings.get("entities") or ()
+    ):
+        found.append(
+            f"none of the {tokens:,} tokens is an entity: check --entities and --format (inline "
+            "markup is --format inline)"
+        )
+    train = statistics["train"]
+    for split in ("dev", "test"):
+        other = statistics[split]
+        share = other.unknown_tokens / max(other.tokens, 1)
+        if train.documents and not train.unknown_tokens and share > _MANY_UNKNOWN:
+            found.append(
+                f"{split} has {share:.0%} unknown words and train has none, so a model never "
+                "learns <unk>: set --vocabulary-size below the number of words in train"
+            )
+    return found

@@ -1,8 +1,8 @@
-"""Documents: what every reader gives, and what the anonymiser makes of them (Section 4).
+"""Documents: what a reader returns, and what the anonymizer makes of it (Section 4).
 
-A `Document` is sentences of words with chains of mentions over them, as annotated: mentions may
-nest. An `AnonymizedDocument` is what a language model reads: every mention that was kept is a
-single integer token, the entity's number by first appearance, and nothing overlaps any more.
+A `Document` has sentences of words and coreference chains over them; mentions may nest. In an
+`AnonymizedDocument`, the input of a language model, every kept mention is a single integer token:
+the entity's number by first appearance.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,16 @@ Token = str | int
 
 
 class Span(NamedTuple):
-    """Characters `start` to `end` (excluded) of a text."""
+    """Words of a sentence, or characters of a text, from `start` to `end` (exclusive)."""
 
     start: int
     end: int
+    entity: int | None = None
+    """The entity that the words mention, if any."""
 
 
 class Mention(NamedTuple):
-    """Words `start` to `end` (excluded) of one sentence, all counted from zero."""
+    """Words `start` to `end` (exclusive) of one sentence of a document, counted from 0."""
 
     sentence: int
     start: int
@@ -30,50 +32,50 @@ class Mention(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
-    """A text with coreference chains, as a reader gives it."""
+    """A text with coreference chains."""
 
     name: str
     sentences: Sequence[Sequence[str]]
     chains: Sequence[Sequence[Mention]] = ()
     named_entities: Sequence[Mention] = ()
-    """Spans tagged as named entities, inside a chain or not."""
+    """Mentions tagged as named entities, inside or outside chains."""
     part: str = ""
-    """Its part, where the corpus cuts one document into several; splits keep them together."""
+    """The part's name if the corpus divides documents; all parts go into the same split."""
     source: str = ""
-    """The file it was read from, relative to the corpus; tells its split where folders do."""
+    """The file it was read from, relative to the corpus; may determine the split."""
     text: str = ""
-    """The text as it was written, where it was plain text."""
+    """The original text, if it was plain text."""
     spans: Sequence[Sequence[Span]] = ()
-    """Where each word stands in the text; `sentences` hold the words as they are looked up."""
+    """The characters of each word in `text`."""
     paragraphs: Sequence[int] = ()
     """The paragraph of each sentence, from 0."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnonymizedDocument:
-    """A text in which each mention has become its entity's number."""
+    """A text in which each mention is replaced by its entity's number."""
 
     name: str
     sentences: Sequence[Sequence[Token]]
     surfaces: Sequence[Sequence[str]] = ()
     """The original words of every entity token, in reading order."""
     ideal: Sequence[Sequence[float]] | None = None
-    """Log-probability (nats) that an ideal reader gives to each token and to the end of each
-    sentence, where the text's distribution is known exactly (storyworld)."""
+    """Log-probability (nats) of each token and each sentence end under the true distribution of
+    the text, if that is known (storyworld)."""
 
     @property
     def entities(self) -> int:
-        """How many different entities the document mentions."""
+        """The number of different entities."""
         return len({token for s in self.sentences for token in s if isinstance(token, int)})
 
     @property
     def largest(self) -> int:
-        """The largest number of an entity."""
+        """The largest entity number."""
         return max((t for s in self.sentences for t in s if isinstance(t, int)), default=0)
 
 
 def are_sentences(value: object, kinds: tuple[type, ...]) -> bool:
-    """Whether a value read from JSON is a list of lists of such tokens."""
+    """Whether a JSON value is a list of lists of tokens of these types."""
     return isinstance(value, list) and all(
         isinstance(sentence, list) and all(type(token) in kinds for token in sentence)
         for sentence in value
@@ -81,7 +83,7 @@ def are_sentences(value: object, kinds: tuple[type, ...]) -> bool:
 
 
 def check(document: Document) -> None:
-    """Raise ValueError where a document is empty or a mention lies outside its sentence."""
+    """Raise ValueError if a document is empty or a mention lies outside its sentence."""
     if not any(word.strip() for sentence in document.sentences for word in sentence):
         raise ValueError(f"document {document.name!r} is empty: expected at least one word")
     _check_words([document.name or "-"], "the document's name")

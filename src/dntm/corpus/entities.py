@@ -1,26 +1,25 @@
-"""Entities in text that nobody annotated, found from left to right.
+"""Names and unknown words of plain text as entities, found from left to right.
 
-Two kinds, `names` and `unknown`; what is said of a word never depends on what comes after it (but
-for the words of its own mention, and that a title is followed by a name).
+A decision about a word never depends on later words, except the words of its own mention and the
+name after a title.
 
-A **name** is a maximal run of capitalised words. Where a capital says nothing, at the beginning of
-a sentence or of a quotation, a word is one when its lower-case form is not known, or when the text
-has written it with a capital inside a sentence before and not without one. In a line that has been
-all in capitals so far capitals say nothing either: there only what is an entity already, or
-unknown, is one. A full name, its surname or first name, with a title or without, are one entity:
-the one mentioned last where several would fit. A title alone is whoever bore it last.
+A **name** is a maximal run of capitalized words. At the beginning of a sentence or quotation every
+word is capitalized; there it is a name if its lower-case form is not known, or if the text has
+written it with a capital inside a sentence before and never in lower case. In a line that is all
+capitals so far, only known entities and unknown words are found. A full name, its surname or first
+name, with or without a title, are one entity; of several candidates, the one mentioned last. A
+title alone refers to the entity that had the title last.
 
-An **unknown** word is one that the vocabulary lacks in any spelling and that is no regular form of
-a word in it (`climbed` of `climb`). Its own inflected forms are one entity. Numbers, single
-letters, abbreviations and the words of closed classes are never entities.
+An **unknown** word is not in the vocabulary in any spelling and is no regular form of a word in it
+(`climbed` of `climb`). Its inflected forms are one entity. Numbers, single letters, abbreviations
+and closed-class words are never entities.
 """
 
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from dntm.corpus.document import Token
+from dntm.corpus.document import Span, Token
 from dntm.corpus.vocabulary import Vocabulary
 
 PRONOUNS = frozenset(
@@ -40,7 +39,7 @@ CLOSED = PRONOUNS | frozenset(
     "often sometimes soon later both either neither each every all any some more most much many "
     "few several other another such same own s ca wo sha ai gon wan n't n’t".split()
 )
-"""Words that are neither names nor unknown, whatever the vocabulary."""
+"""Closed-class words: neither names nor unknown, whatever the vocabulary."""
 _TITLES = {
     **dict.fromkeys("mr. mister sir lord king prince duke baron father brother uncle".split(), "m"),
     **dict.fromkeys(
@@ -56,24 +55,24 @@ _TITLES = {
         "",
     ),
 }
-"""Titles, and whom they are given to where they tell."""
+"""Titles, and the gender they imply (empty: none)."""
 _NOT_NAMES = frozenset(
     {"I", "No.", "Nos.", "Fig.", "Figs.", "Vol.", "A.M.", "P.M.", "A.D.", "B.C."}
 )
 _OPENS = frozenset({'"', "“", "‘", "«", "„", "'", "(", "[", ":", "*", "•", "...", "…"})
-"""After these a capital may be that of a beginning."""
+"""After these a word may be capitalized because a quotation or item begins."""
 _ENDS = frozenset({".", "!", "?"})
 _INFLECTION = ("s", "es", "ed", "ing")
 _DERIVATION = ("er", "ers", "est", "ly", "ness", "less", "ful")
 _PREFIX = re.compile(r"^(?:un|re|non|mis|over|out)(?=\w{3})")
 _SHORTEST = 3
-"""Letters of a stem at least."""
+"""Minimum letters of a stem."""
 _RECENT = 20
-"""Of so many entities that share a word of their names, the newest, one is chosen."""
+"""Candidates among the entities that share a word of their names: the newest ones."""
 
 
 def stems(word: str, endings: Sequence[str] = _INFLECTION) -> Iterator[str]:
-    """What a word in small letters may be a regular form of: itself, then the rest."""
+    """The lower-case word itself, then the stems of which it may be a regular form."""
     yield word
     for ending in endings:
         stem = word.removesuffix(ending)
@@ -93,7 +92,7 @@ def stems(word: str, endings: Sequence[str] = _INFLECTION) -> Iterator[str]:
 
 
 class Lexicon:
-    """A vocabulary, and how its owner spells words."""
+    """A vocabulary and its spelling (as written or in lower case)."""
 
     def __init__(self, vocabulary: Vocabulary, *, lower_case: bool | None = None) -> None:
         self.vocabulary = vocabulary
@@ -108,11 +107,11 @@ class Lexicon:
         return word.lower() if self.lower_case else word
 
     def row(self, token: Token) -> int:
-        """The row of a word (<unk> where it has none) or of an entity."""
+        """The row of a word (<unk> if it has none) or of an entity."""
         return self.vocabulary.row(self.spelled(token) if isinstance(token, str) else token)
 
     def is_ordinary(self, word: str) -> bool:
-        """Whether it is known in small letters, or is a regular form of such a word."""
+        """Whether its lower-case form is known or is a regular form of a known word."""
         small = word.lower()
         if small in self.vocabulary or small in CLOSED:
             return True
@@ -121,7 +120,7 @@ class Lexicon:
         return found
 
     def is_known(self, word: str) -> bool:
-        """Whether it is known in any spelling."""
+        """Whether the word is known in any spelling."""
         return (
             word in self.vocabulary
             or word.capitalize() in self.vocabulary
@@ -136,24 +135,16 @@ class Lexicon:
         return any(f"{small}{ending}" in self.vocabulary for ending in _INFLECTION)
 
 
-class Found(NamedTuple):
-    """Words `start` to `end` (excluded) of a sentence, and the key of the entity they mention."""
-
-    start: int
-    end: int
-    entity: int
-
-
 @dataclass
 class _Entity:
     names: set[tuple[str, ...]] = field(default_factory=set)
-    sex: str = ""
+    gender: str = ""
     last: int = 0
-    """When it was last mentioned."""
+    """The time of its last mention."""
 
 
-class LeftToRight:
-    """Finds the entities of one document, sentence by sentence."""
+class EntityFinder:
+    """Finds the names and unknown words of one document, sentence by sentence."""
 
     def __init__(self, lexicon: Lexicon, kinds: Collection[str], first: int = 0) -> None:
         self.lexicon = lexicon
@@ -162,63 +153,63 @@ class LeftToRight:
         self._first = first
         self._entities: list[_Entity] = []
         self._full: dict[tuple[str, ...], int] = {}
-        """Who was last called so, in small letters and without titles."""
+        """The entity last called by a name, in lower case and without titles."""
         self._by_word: dict[str, list[int]] = {}
         """Entities by the first and the last word of their names."""
         self._common: dict[str, int] = {}
         """Entities by each stem of an unknown word."""
         self._title: dict[str, int] = {}
-        """Who bore a title last."""
+        """The entity that had a title last."""
         self._inside: set[str] = set()
         """Words seen with a capital inside a sentence."""
         self._small: set[str] = set()
-        """Words seen without one."""
+        """Words seen in lower case."""
         self._time = 0
 
-    def read(self, words: Sequence[str], taken: Collection[int] = ()) -> list[Found]:
-        """The mentions of the next sentence, of which the `taken` words are in others already."""
+    def read(self, words: Sequence[str], taken: Collection[int] = ()) -> list[Span]:
+        """The mentions of the next sentence; `taken` words belong to other mentions already."""
         sentence = Capitals(words, taken)
-        found: list[Found] = []
+        found: list[Span] = []
         w = 0
         while w < len(words):
             end, entity = w + 1, None
             if w not in taken and words[w][0].isalpha():
                 end, entity = self._mention(sentence, w)
             if entity is not None:
-                found.append(Found(w, end, self._first + entity))
+                found.append(Span(w, end, self._first + entity))
                 self._time += 1
                 self._entities[entity].last = self._time
             w = end
         for w, word in enumerate(words):
             if word[0].islower():
                 self._small.add(word)
-            elif sentence.tells(w):
+            elif sentence.marks_name(w):
                 self._inside.add(word.lower())
         return found
 
     def _mention(self, sentence: "Capitals", w: int) -> tuple[int, int | None]:
-        """Where the mention that begins at a word ends, and its entity (None: no mention)."""
+        """The end of the mention that begins at word `w`, and its entity (None: no mention)."""
         words = sentence.words
-        if self.names and words[w].isupper() and not sentence.tells(w):
+        if self.names and words[w].isupper() and not sentence.marks_name(w):
             for end in range(min(w + 4, len(words)), w, -1):
                 name = tuple(word.lower() for word in words[w:end])
                 if name in self._full and all(word.isupper() for word in words[w:end]):
                     return end, self._full[name]
         if self.names and self._is_name(sentence, w):
             end = w + 1
-            while end < len(words) and sentence.goes_on(end):
+            while end < len(words) and sentence.continues_name(end):
                 end += 1
-            return end, self._name(words[w:end], initial=not sentence.tells(w))
+            return end, self._name(words[w:end], initial=not sentence.marks_name(w))
         return w + 1, self._unknown(words[w])
 
     def _is_name(self, sentence: "Capitals", w: int) -> bool:
         word, small = sentence.words[w], sentence.words[w].lower()
-        if not _is_capitalised(word) or sentence.silent(w):
+        if not _is_capitalized(word) or sentence.is_headline(w):
             return False
-        before_a_name = w + 1 < len(sentence.words) and sentence.goes_on(w + 1)
+        before_a_name = w + 1 < len(sentence.words) and sentence.continues_name(w + 1)
         if before_a_name:
             before_a_name = sentence.words[w + 1].lower() not in CLOSED
-        if sentence.tells(w):
+        if sentence.marks_name(w):
             return small not in CLOSED or before_a_name
         if small in _TITLES:
             return before_a_name
@@ -228,7 +219,7 @@ class LeftToRight:
         return seen or not self.lexicon.is_ordinary(small)
 
     def _name(self, words: Sequence[str], *, initial: bool) -> int:
-        """The entity of a run of capitalised words."""
+        """The entity of a run of capitalized words."""
         core = [word.lower() for word in words]
         titles = []
         while core and core[0] in _TITLES:
@@ -239,15 +230,15 @@ class LeftToRight:
             entity = self._title.get(titles[-1])
             core = titles[-1:]
         else:
-            sex = next((_TITLES[title] for title in titles if _TITLES[title]), "")
-            entity = self._named(tuple(core), sex)
+            gender = next((_TITLES[title] for title in titles if _TITLES[title]), "")
+            entity = self._named(tuple(core), gender)
             if entity is None and len(core) == 1:
                 entity = self._of_stem(core[0])
-                if entity is not None and not self._fits(entity, sex):
+                if entity is not None and not self._fits(entity, gender):
                     entity = None
             if entity is None:
                 entity = self._new()
-            self._entities[entity].sex = self._entities[entity].sex or sex
+            self._entities[entity].gender = self._entities[entity].gender or gender
         if entity is None:
             entity = self._new()
         self._call(entity, tuple(core))
@@ -258,16 +249,16 @@ class LeftToRight:
                 self._common.setdefault(form, entity)
         return entity
 
-    def _named(self, core: tuple[str, ...], sex: str) -> int | None:
-        """The entity that such a name may be one of: by the same name first, then the latest."""
-        if (same := self._full.get(core)) is not None and self._fits(same, sex):
+    def _named(self, core: tuple[str, ...], gender: str) -> int | None:
+        """The entity with this name, else the one mentioned last that the name fits."""
+        if (same := self._full.get(core)) is not None and self._fits(same, gender):
             return same
         near = {e for word in (core[0], core[-1]) for e in self._by_word.get(word, ())[-_RECENT:]}
-        fitting = [e for e in near if self._fits(e, sex) and self._is_one(e, core)]
+        fitting = [e for e in near if self._fits(e, gender) and self._is_one(e, core)]
         return max(fitting, key=lambda entity: self._entities[entity].last, default=None)
 
-    def _fits(self, entity: int, sex: str) -> bool:
-        return not sex or self._entities[entity].sex in ("", sex)
+    def _fits(self, entity: int, gender: str) -> bool:
+        return not gender or self._entities[entity].gender in ("", gender)
 
     def _is_one(self, entity: int, core: tuple[str, ...]) -> bool:
         names = self._entities[entity].names
@@ -280,7 +271,7 @@ class LeftToRight:
         )
 
     def _is_part(self, short: tuple[str, ...], full: tuple[str, ...]) -> bool:
-        """Whether a single word is the surname or the first name in a full name."""
+        """Whether a single word is the surname or the first name of a full name."""
         if len(short) != 1 or len(full) < 2:
             return False
         first = len(full) == 2 and short[0] == full[0]
@@ -299,7 +290,7 @@ class LeftToRight:
         return entity
 
     def _of_stem(self, small: str) -> int | None:
-        """The entity of which it may be a form."""
+        """The entity of an unknown word of which this may be a form."""
         return next((self._common[form] for form in stems(small) if form in self._common), None)
 
     def _new(self) -> int:
@@ -318,13 +309,13 @@ class LeftToRight:
 
 
 class Capitals:
-    """What the capitals of a sentence tell."""
+    """Which capitals of a sentence mark a name."""
 
     def __init__(self, words: Sequence[str], taken: Collection[int]) -> None:
         self.words = words
         self._taken = taken
         self._initial: set[int] = set()
-        self._silent: set[int] = set()
+        self._headline: set[int] = set()
         begins, upper = True, False
         for w, word in enumerate(words):
             if begins and word[0].isalnum():
@@ -334,21 +325,21 @@ class Capitals:
                 begins = True
             if word[0].isalpha():
                 if upper and word.isupper():
-                    self._silent.add(w)
-                upper = word.isupper() and (upper or (not self._silent and w in self._initial))
+                    self._headline.add(w)
+                upper = word.isupper() and (upper or (not self._headline and w in self._initial))
 
-    def silent(self, w: int) -> bool:
-        """Whether it is in capitals in a sentence that was all in capitals so far."""
-        return w in self._silent
+    def is_headline(self, w: int) -> bool:
+        """Whether word `w` is in capitals in a sentence that is all in capitals so far."""
+        return w in self._headline
 
-    def tells(self, w: int) -> bool:
-        """Whether it has a capital where ordinary words have none."""
-        return _is_capitalised(self.words[w]) and w not in self._silent and w not in self._initial
+    def marks_name(self, w: int) -> bool:
+        """Whether word `w` has a capital where ordinary words have none."""
+        return _is_capitalized(self.words[w]) and w not in self._headline and w not in self._initial
 
-    def goes_on(self, w: int) -> bool:
-        """Whether a name that began before it goes on."""
-        return w not in self._taken and self.tells(w)
+    def continues_name(self, w: int) -> bool:
+        """Whether a name that began before word `w` includes it."""
+        return w not in self._taken and self.marks_name(w)
 
 
-def _is_capitalised(word: str) -> bool:
+def _is_capitalized(word: str) -> bool:
     return word[0].isupper() and word not in _NOT_NAMES

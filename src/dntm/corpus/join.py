@@ -1,4 +1,4 @@
-"""Several datasets as one: their documents split by split, one vocabulary for all."""
+"""Joining datasets: the documents of each split together, with one vocabulary."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -6,10 +6,16 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from dntm.corpus.build import LeftOut, Origin, Source, finish, new_dataset, write_splits
-from dntm.corpus.dataset import SPLITS, Dataset
+from dntm.corpus.dataset import (
+    SPLITS,
+    Dataset,
+    LeftOut,
+    Origin,
+    new_dataset,
+    write_documents,
+    write_information,
+)
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.prepare import by_folder
 from dntm.corpus.vocabulary import TextSettings, Vocabulary, load_vocabulary
 from dntm.files import resolved
 
@@ -22,14 +28,14 @@ def join_datasets(
     vocabulary_of: Path | None = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Write the joint dataset and return the content of its `dataset.json`.
+    """Write the joined dataset and return the content of its `dataset.json`.
 
-    Documents keep their names, with that of their dataset before them. The vocabulary is counted
-    over all training words, `vocabulary_size` rows, or is that of the dataset `vocabulary_of`.
+    The name of each document is prefixed with that of its dataset. The vocabulary is counted over
+    all training words, unless `vocabulary_of` names a dataset to take it from.
     """
     if len({folder.resolve().name for folder in folders}) < max(2, len(folders)):
         given = ", ".join(map(str, folders))
-        raise ValueError(f"datasets {given}: expected at least two, of different names")
+        raise ValueError(f"datasets {given}: expected at least two, with different names")
     if resolved(target) in {folder.resolve() for folder in folders}:
         raise ValueError(f"{target} is one of the datasets to join: choose another folder")
     datasets = [Dataset.open(folder) for folder in folders]
@@ -43,28 +49,23 @@ def join_datasets(
                 f"the vocabulary of {vocabulary_of} has {vocabulary.entities} entities, "
                 f"expected at least {entities}"
             )
-    source = Source(
-        documents=(),
-        assign=lambda _keys: by_folder,
-        origin=Origin(
-            corpus=" + ".join(Path(d.information["source"]["corpus"]).name for d in datasets),
-            licence="; ".join(dict.fromkeys(d.information["source"]["licence"] for d in datasets)),
-        ),
-        left_out=LeftOut(),
-        settings={},
+    sources = [dataset.information["source"] for dataset in datasets]
+    origin = Origin(
+        corpus=" + ".join(Path(source["corpus"]).name for source in sources),
+        licence="; ".join(dict.fromkeys(source["licence"] for source in sources)),
     )
-    hashes = {dataset.folder.name: dataset.information["content_hash"] for dataset in datasets}
-    of = None if vocabulary_of is None else str(vocabulary_of)
     settings = {
-        "joined": hashes,
+        "joined": {d.folder.name: d.information["content_hash"] for d in datasets},
         "vocabulary_size": len(vocabulary),
-        "vocabulary_of": of,
-        "rows": "lend" if any(dataset.lends for dataset in datasets) else "leave-out",
+        "vocabulary_of": None if vocabulary_of is None else str(vocabulary_of),
+        "overflow": "evict" if any(dataset.evicts for dataset in datasets) else "drop",
         **asdict(TextSettings(lower_case=_lower_case(datasets))),
     }
     with new_dataset(target, overwrite=overwrite) as folder:
-        statistics = write_splits(folder, _documents(datasets), vocabulary)
-        return finish(folder, vocabulary, statistics, settings, source)
+        statistics = write_documents(folder, _documents(datasets), vocabulary)
+        return write_information(
+            folder, vocabulary, statistics, settings=settings, origin=origin, left_out=LeftOut()
+        )
 
 
 def _lower_case(datasets: Sequence[Dataset]) -> bool:

@@ -1,9 +1,8 @@
-"""Resolver: entities of a plain text, found by a coreference model.
+"""Resolver: coreference chains of plain text, found by a coreference model.
 
-The paper's corpus is annotated by hand (Section 4); most text is not. Anything that turns
-sentences of words into chains of mentions is a `Resolver`. `StanzaResolver` is one, over the
-word-level coreference models of stanza (the extra `coref`). It gives the model our words as they
-are, one word each, so that a mention's positions are positions in our sentences.
+The paper's corpus is annotated by hand (Section 4). A `Resolver` is anything that turns sentences
+of words into chains of mentions. `StanzaResolver` runs the word-level coreference models of stanza
+(extra: `coref`) on our words, so positions of mentions are positions in our sentences.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,32 +17,24 @@ from typing import Any, Protocol
 from dntm.corpus.document import Document, Mention, check
 
 INSTALL = 'pip install "dntm[coref]"'
-"""What brings a coreference model's packages."""
+"""Installs the packages of the coreference model."""
 _PACKAGES = ("stanza", "transformers", "peft")
 _DOWNLOAD = "python -c \"import stanza; stanza.download('en', processors='tokenize,coref')\""
-_NOT_A_MODEL = (
-    AttributeError,
-    EOFError,
-    KeyError,
-    RuntimeError,
-    TypeError,
-    UnpicklingError,
-    ValueError,
-)
-"""What unpickling another kind of file, or building a model of it, ends with."""
+_NOT_A_MODEL = (AttributeError, EOFError, LookupError, RuntimeError, TypeError, ValueError)
+"""Raised, besides UnpicklingError, when the file is not a model of stanza."""
 _BLANK = "_"
-"""What stanza itself trains with in place of a word that its tokenizer drops."""
+"""Stanza's replacement for a word that its tokenizer drops."""
 
 
 class Resolver(Protocol):
-    """Whatever finds the chains of a text."""
+    """Finds the coreference chains of a text."""
 
     def chains(self, sentences: Sequence[Sequence[str]]) -> list[list[Mention]]:
-        """The mentions of each entity, in reading order; chains by their first mention."""
+        """The mentions of each entity in reading order; chains ordered by first mention."""
 
 
 def resolve(document: Document, resolver: Resolver) -> Document:
-    """The same document with the chains that the resolver finds, each inside its sentence."""
+    """The document with the chains that the resolver finds."""
     resolved = replace(document, chains=resolver.chains(document.sentences))
     check(resolved)
     return resolved
@@ -53,17 +44,16 @@ class StanzaResolver:
     """A stanza coreference model, loaded from disk and never from the network."""
 
     def __init__(self, model: Path, *, singletons: bool = False, device: str = "cpu") -> None:
-        """Load the weights at `model`: a .pt file or a folder that `stanza.download` filled.
+        """Load the weights: a .pt file, or a folder filled by `stanza.download`.
 
-        Models that also mark entities of a single mention give those only with `singletons`:
-        OntoNotes, the paper's corpus, has none.
+        Entities with a single mention are returned only with `singletons` (OntoNotes has none).
         """
         _check_packages()
         self._model = _load(_weights(model), device)
         self._singletons = singletons
 
     def chains(self, sentences: Sequence[Sequence[str]]) -> list[list[Mention]]:
-        """The chains over `sentences`, no span in two of them."""
+        """The chains over `sentences`; no span is in two of them."""
         import torch
 
         places = [(s, w) for s, sentence in enumerate(sentences) for w in range(len(sentence))]
@@ -80,10 +70,10 @@ class StanzaResolver:
         return sorted(self._mentions(result, places))
 
     def _readable(self, word: str) -> str:
-        """The word, or a blank where its subwords would shift those of all later words.
+        """The word, or a blank if its subwords would shift those of all later words.
 
-        Characters that the tokenizer drops leave no subword at all, and a word like "</s>" or
-        "[SEP]" becomes a special token, which stanza takes out again after encoding.
+        Dropped characters leave no subword, and a word like "[SEP]" becomes a special token, which
+        stanza removes after encoding.
         """
         tokenizer = self._model.tokenizer
         special = {getattr(tokenizer, f"{role}_token") for role in ("cls", "sep", "pad", "eos")}
@@ -91,14 +81,14 @@ class StanzaResolver:
         return word if subwords and special.isdisjoint(subwords) else _BLANK
 
     def _mentions(self, result: Any, places: Sequence[tuple[int, int]]) -> Iterator[list[Mention]]:
-        # A zero is a pronoun left out, which the models of some languages mark: it has no words.
+        # A zero is an omitted pronoun, which the models of some languages mark: it has no words.
         zeros = iter((result.zero_scores.flatten() > 0).tolist())
         clusters = [
             {_mention(span, places) for span, zero in zip(spans, zeros, strict=False) if not zero}
             for spans in result.span_clusters
         ]
         taken: set[Mention] = set()
-        # Two heads can be given the same words: they stay in the longest chain that has them.
+        # Two heads can have the same span: it stays in the longest chain.
         for cluster in sorted(clusters, key=len, reverse=True):
             mentions = cluster - taken
             if len(mentions) > 1 or (mentions and self._singletons):
@@ -116,13 +106,13 @@ def _check_packages() -> None:
     missing = [package for package in _PACKAGES if find_spec(package) is None]
     if missing:
         raise ValueError(
-            f"coreference needs {', '.join(missing)}, not installed here: {INSTALL}, and pass "
+            f"coreference needs {', '.join(missing)}, not installed: {INSTALL}, and pass "
             "--coref-model with the path of its weights"
         )
 
 
 def _weights(model: Path) -> Path:
-    """The one .pt file that `--coref-model` means."""
+    """The .pt file of `--coref-model`."""
     if model.is_file():
         return model
     patterns = ("*.pt", "coref/*.pt", "*/coref/*.pt")
@@ -151,13 +141,13 @@ def _load(weights: Path, device: str) -> Any:
                 config_update={"log_norms": False, "device": device},
                 foundation_cache=FoundationCache(local_files_only=True),
             )
-    except (*_NOT_A_MODEL, PermissionError) as error:
+    except (*_NOT_A_MODEL, UnpicklingError, PermissionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ValueError(f"--coref-model {weights} is no model of stanza's: {reason}") from error
+        raise ValueError(f"--coref-model {weights} is not a stanza model: {reason}") from error
     except OSError:
         name = _transformer(weights)
         raise ValueError(
-            f"--coref-model {weights} stands on the transformer {name!r}, which is not on this "
+            f"--coref-model {weights} needs the transformer {name!r}, which is not on this "
             f'machine: python -c "import transformers as t; t.AutoModel.from_pretrained({name!r}); '
             f't.AutoTokenizer.from_pretrained({name!r})"'
         ) from None
@@ -165,9 +155,9 @@ def _load(weights: Path, device: str) -> Any:
 
 @contextmanager
 def _offline() -> Iterator[None]:
-    """Keep the transformer's loader from the network, which `local_files_only` alone does not.
+    """Keep the transformer's loader from the network.
 
-    It would look for an adapter beside the model, and retry for half a minute where it cannot.
+    `local_files_only` is not enough: the loader looks for an adapter and retries for half a minute.
     """
     constants = import_module("huggingface_hub.constants")
     before = constants.HF_HUB_OFFLINE
@@ -179,7 +169,7 @@ def _offline() -> Iterator[None]:
 
 
 def _transformer(weights: Path) -> str:
-    """The transformer that the weights were trained on, which they do not contain."""
+    """The transformer that the weights were trained with (they do not contain it)."""
     import torch
 
     saved = torch.load(weights, map_location="cpu", weights_only=True, mmap=True)

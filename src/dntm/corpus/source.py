@@ -1,8 +1,7 @@
-"""Where documents come from: files, plain or gzip, cut into one block of raw lines a document.
+"""Input files, optionally gzipped, divided into one block of raw lines per document.
 
-A reader has two halves. The first cuts a file into blocks, one a document, looking at little
-more than where documents begin; the second parses a block. So a malformed document can be left
-out and the next one is still read.
+A reader has two steps: the first divides a file into blocks, the second parses a block. A malformed
+document can then be skipped, and reading continues with the next block.
 """
 
 import gzip
@@ -14,11 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LONGEST_PROBLEM = 400
-"""Characters that are told of a problem at most."""
+"""Maximum length of an error's description."""
+LONGEST_LINE = 16 << 20
+"""Maximum bytes of a line; longer lines are refused before they are read into memory."""
+LARGEST_DOCUMENT = 1 << 30
+"""Maximum bytes of a document in an annotated format."""
 
 
 class InputError(ValueError):
-    """What is wrong with an input file, and where; what is told of its content is cut."""
+    """An error in an input file, with path and line; long descriptions are shortened."""
 
     def __init__(self, path: str, line: int | None, problem: str) -> None:
         if len(problem) > LONGEST_PROBLEM:
@@ -28,33 +31,27 @@ class InputError(ValueError):
 
 
 class EmptyInputError(InputError):
-    """A file or a document without a word."""
-
-
-LONGEST_LINE = 16 << 20
-"""Bytes of a line at most, unless told otherwise."""
-LINES = 64
-"""A document of an annotated format may have so many times the bytes of the longest line."""
+    """A file or document without a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The raw lines of one document and where they stand."""
+    """The raw lines of one document."""
 
     path: str
     first_line: int
     lines: list[bytes]
     label: str = ""
-    """The file's name below the corpus, without its suffix: names documents that have no name."""
+    """The file's name relative to the corpus, without suffix: names documents without a name."""
     document: int = 0
-    """The line at which its document begins, where that is not the first line."""
+    """Plain text: the line at which the document begins."""
     part: int = 0
-    """Which piece of a document too large to be read as one, from 1; 0: all of it."""
+    """Plain text: the number of the part if the document was too large for one block, else 0."""
     header: str = ""
-    """What the file said earlier that holds for this document too."""
+    """CoNLL-U: an earlier `# global.Entity` line of the file."""
 
     def text_lines(self) -> Iterator[tuple[int, str]]:
-        """Line numbers and decoded lines, without their ends."""
+        """Line numbers and decoded lines without line ends."""
         for number, raw in enumerate(self.lines, self.first_line):
             try:
                 line = raw.decode()
@@ -71,21 +68,16 @@ class Block:
         return InputError(self.path, line, problem)
 
 
-def numbered_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, bytes]]:
-    """The raw lines of a plain or gzip file, from 1, the byte order mark taken off.
-
-    One of more than `longest` bytes is an error before it is read.
-    """
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The raw lines of an optionally gzipped file, numbered from 1, without byte order mark."""
     number = 0
     try:
-        with path.open("rb") as plain, _unpacked(plain) as handle:
-            while line := handle.readline(longest + 1):
+        with path.open("rb") as plain, _decompressed(plain) as handle:
+            while line := handle.readline(LONGEST_LINE + 1):
                 number += 1
-                if len(line) > longest:
+                if len(line) > LONGEST_LINE:
                     raise InputError(
-                        str(path),
-                        number,
-                        f"a line of more than {longest:,} bytes: pass --longest-line to allow it",
+                        str(path), number, f"a line of more than {LONGEST_LINE:,} bytes"
                     )
                 yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -96,17 +88,15 @@ def numbered_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[in
         raise InputError(str(path), None, f"cannot be read: {error.strerror or error}") from None
 
 
-def check_size(path: Path, first_line: int, size: int, longest: int) -> None:
-    """Raise InputError where a document has more bytes than one may have."""
-    if size > LINES * longest:
+def check_size(path: Path, first_line: int, size: int) -> None:
+    """Raise InputError if a document is too large to be read into memory."""
+    if size > LARGEST_DOCUMENT:
         raise InputError(
-            str(path),
-            first_line,
-            f"a document of more than {LINES * longest:,} bytes: pass --longest-line to allow it",
+            str(path), first_line, f"a document of more than {LARGEST_DOCUMENT:,} bytes"
         )
 
 
-def _unpacked(handle: io.BufferedReader) -> io.BufferedIOBase:
+def _decompressed(handle: io.BufferedReader) -> io.BufferedIOBase:
     return gzip.open(handle) if handle.peek(2).startswith(b"\x1f\x8b") else handle
 
 
@@ -115,19 +105,21 @@ def _raise(error: OSError) -> None:
 
 
 def files_below(source: Path) -> list[Path]:
-    """The file itself, or every file of a folder tree in a fixed order, hidden ones left out."""
+    """The file itself, or all files below a folder, sorted; hidden files are ignored."""
     if not source.exists():
-        raise InputError(str(source), None, "no such file or folder (dntm data list names corpora)")
+        raise InputError(
+            str(source), None, "no such file or folder (dntm data list lists known corpora)"
+        )
     if not source.is_dir():
         return [source]
     found: list[Path] = []
     for folder, below, files in os.walk(source, onerror=_raise):
-        if "dataset.json" in files:  # a dataset built inside its source
+        if "dataset.json" in files:  # a dataset that was built inside its source
             below.clear()
             continue
         below[:] = [name for name in below if not name.startswith(".")]
         found += [Path(folder) / name for name in files if not name.startswith(".")]
     found.sort()
     if not found:
-        raise InputError(str(source), None, "the folder holds no file")
+        raise InputError(str(source), None, "the folder contains no file")
     return found

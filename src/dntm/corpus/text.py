@@ -1,25 +1,21 @@
-r"""Plain text: paragraphs, sentences and tokens, every character of the text accounted for.
+r"""Plain text: paragraphs, sentences and words, with the position of every word in the text.
 
-Words follow the habits of the annotated corpora (OntoNotes, GUM, LitBank), so that a model trained
-on those reads raw text in the same tokens:
+Words follow the conventions of the annotated corpora (OntoNotes, GUM, LitBank), so that a model
+trained on those reads plain text in the same tokens:
 
 - letters stay together; a hyphen, a slash or any other sign is a word of its own;
-- a clitic is cut off: do|n't, Mary|'s, they|'ll;
+- clitics are separated: do|n't, Mary|'s, they|'ll;
 - numbers keep inner points and commas (3.14, 10,000); initials and abbreviations keep their point
-  (U.S., Mr., e.g., No. before a number); dots in a row are one word (...);
+  (U.S., Mr., e.g., No. before a number); several points are one word (...);
 - with inline markup, [3] is one word and a mention of entity 3.
 
-A sentence ends at . ! ? or ... (and the quotes and brackets closed right after it) where white
-space and a capital, a digit, an opening quote or an emoji follow, except after an abbreviation that
-is never last (Mr.) or a single initial (J. Smith). A paragraph always ends a sentence.
+A sentence ends at . ! ? or ... and any closing quotes and brackets, if white space and a capital, a
+digit, an opening quote or an emoji follow. It does not end after a title (Mr.) or a single initial
+(J. Smith). The end of a paragraph always ends a sentence.
 
-A token is `text[start:end]`: nothing is taken out of the text. For looking a word up, letters and
-their accents are composed (NFC) and characters that nobody sees (a soft hyphen, a byte order mark,
-a variation selector) are left out; they belong to the token they stand at. No token spans white
-space, so the tokens of a word between white space are that word.
-
-`Rules` 1 are those of datasets built before: no "No." before numbers, no end of a sentence before
-an emoji or a French quote, and characters nobody sees are words.
+A word is `text[start:end]`. For lookup, letters and their accents are composed (NFC), and invisible
+characters (soft hyphen, byte order mark, variation selector) are removed; they belong to the span
+of the word next to them. No word contains white space.
 """
 
 import re
@@ -29,7 +25,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from dntm.corpus.document import Document, Mention, Span
-from dntm.corpus.source import LONGEST_LINE, Block, EmptyInputError, numbered_lines
+from dntm.corpus.source import Block, EmptyInputError, numbered_lines
 
 TITLES = (
     *("Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Rev", "Hon", "Messrs", "Mme", "Mlle"),
@@ -40,8 +36,9 @@ TITLES = (
 _ABBREVIATIONS = "|".join([*TITLES, "Jr", "Sr", "Inc", "Ltd", "Co", "Corp", "etc", "viz", "approx"])
 
 WORD_RULES = (
-    r"[A-Za-z]++(?![\w.'’])",  # most words: nothing below can apply to them
+    r"[A-Za-z]++(?![\w.'’])",  # most words: no rule below can apply to them
     r"[,;:]",
+    r"[Nn]os?\.(?=\s*+\d)",  # No. 5
     r"(?:[^\W\d_]\.){2,}",  # U.S.  e.g.
     rf"(?:{_ABBREVIATIONS})\.",  # Mr.
     r"[A-HJ-Z]\.(?=\s+[A-Z])",  # J. Smith
@@ -55,65 +52,46 @@ WORD_RULES = (
     r"-{2,}",
     r"\S",
 )
-"""What a word is: the first of these that applies."""
-_NUMBER_SIGN = r"[Nn]os?\.(?=\s*+\d)"  # No. 5
+"""A word matches the first of these expressions that applies. All are linear in the text."""
+WORD = re.compile("|".join(WORD_RULES))
+_INLINE_WORD = re.compile("|".join((r"\[\d{1,6}\]", *WORD_RULES)))
+_INLINE_ENTITY = re.compile(r"\[(\d+)\]$")
 _EMOJI = "\u2600-\u27bf\U0001f000-\U0001faff"
-_SENTENCE_END = {  # tried once and never given back: linear in a run of marks
-    1: r"""(?<![.!?…])[.!?…]++["'”’»)\]]*+(\s++)(?=["'“‘«(\[]*+[^\W_a-zß-öø-ÿ])""",
-    2: r"""(?<![.!?…])[.!?…]++(?:["'”’»)\]]|\s»)*+(\s++)"""
-    rf"""(?=(?:["'“‘(\[]|«\s?+)*+([^\W_a-zß-öø-ÿ]|[{_EMOJI}]))""",
-}
+_SENTENCE_END = re.compile(  # possessive, so linear in a run of marks
+    r"""(?<![.!?…])[.!?…]++(?:["'”’»)\]]|\s»)*+(\s++)"""
+    rf"""(?=(?:["'“‘(\[]|«\s?+)*+([^\W_a-zß-öø-ÿ]|[{_EMOJI}]))"""
+)
 _NEVER_LAST = re.compile(rf"(?:\b(?:{'|'.join(TITLES)}|e\.g|i\.e)|\b[A-HJ-Z])\.$")
 _NUMBERED = re.compile(r"\b[Nn]os?\.$")
 _PARAGRAPH_END = re.compile(r"\n[^\S\n]*+\n\s*+")
 _LINE = re.compile(r"[^\n]++")
-_INLINE_ENTITY = re.compile(r"\[(\d+)\]$")
 
-Version = Literal[1, 2]
-VERSION: Version = 2
-"""The rules of today, which datasets and checkpoints name."""
 Documents = Literal["file", "blank-line"]
-"""Paragraphs between empty lines, or a paragraph a line."""
+"""One document per file with empty lines between paragraphs; or one document between empty lines
+with one paragraph per line."""
 
 
-class Rules:
-    """One version of the rules; every expression is linear in the text."""
-
-    def __init__(self, version: Version) -> None:
-        words = (_NUMBER_SIGN, *WORD_RULES) if version > 1 else WORD_RULES
-        self.version = version
-        self.word = re.compile("|".join(words))
-        self.inline_word = re.compile("|".join((r"\[\d{1,6}\]", *words)))
-        self.sentence_end = re.compile(_SENTENCE_END[version])
-
-    def sentences(self, paragraph: str) -> Iterator[tuple[int, int]]:
-        """Where the sentences of a paragraph begin and end."""
-        start = 0
-        for match in self.sentence_end.finditer(paragraph):
-            before = match.start(1)
-            if _NEVER_LAST.search(paragraph, match.start() - 12, before):
-                continue
-            if self.version > 1:
-                following = match[2]
-                numbered = _NUMBERED.search(paragraph, match.start() - 4, before)
-                if following.islower() or (following.isdecimal() and numbered):
-                    continue
-            yield start, before
-            start = match.end(1)
-        yield start, len(paragraph)
-
-
-RULES: dict[Version, Rules] = {1: Rules(1), 2: Rules(2)}
-WORD = RULES[VERSION].word
+def sentence_bounds(paragraph: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each sentence of a paragraph."""
+    start = 0
+    for match in _SENTENCE_END.finditer(paragraph):
+        before, following = match.start(1), match[2]
+        numbered = following.isdecimal() and _NUMBERED.search(paragraph, match.start() - 4, before)
+        never_last = _NEVER_LAST.search(paragraph, match.start() - 12, before)
+        if never_last or numbered or following.islower():
+            continue
+        yield start, before
+        start = match.end(1)
+    yield start, len(paragraph)
 
 
 def sentences_of(paragraph: str) -> list[str]:
-    """Cut a paragraph where sentences end."""
-    return [paragraph[start:end] for start, end in RULES[VERSION].sentences(paragraph)]
+    """The sentences of a paragraph."""
+    return [paragraph[start:end] for start, end in sentence_bounds(paragraph)]
 
 
 class Sentence(NamedTuple):
-    """Words for looking up, and where each stands in the text."""
+    """The words of a sentence as they are looked up, and their characters in the text."""
 
     words: list[str]
     spans: list[Span]
@@ -122,35 +100,29 @@ class Sentence(NamedTuple):
 
 
 def sentences_in(
-    text: str,
-    documents: Documents = "file",
-    *,
-    inline: bool = False,
-    version: Version = VERSION,
-    places: bool = True,
+    text: str, documents: Documents = "file", *, inline: bool = False, spans: bool = True
 ) -> Iterator[Sentence]:
-    """The sentences of a text that have a word; without `places` their spans are not looked for."""
-    rules = RULES[version]
-    pattern = rules.inline_word if inline else rules.word
+    """The sentences of a text that contain a word; omitting `spans` is faster."""
+    pattern = _INLINE_WORD if inline else WORD
     for number, (begin, end) in enumerate(_paragraphs(text, documents)):
-        letters, forms, starts = _letters(text[begin:end], version)
-        for start, stop in rules.sentences(letters):
-            if not places and starts is None:
+        letters, forms, starts = _letters(text[begin:end])
+        for start, stop in sentence_bounds(letters):
+            if not spans and starts is None:
                 if words := pattern.findall(letters, start, stop):
                     yield Sentence(words, [], number)
                 continue
-            spans = [match.span() for match in pattern.finditer(letters, start, stop)]
-            if spans and starts is None:
-                words = [letters[a:b] for a, b in spans]
-                yield Sentence(words, [Span(begin + a, begin + b) for a, b in spans], number)
-            elif spans and starts is not None:
-                words = ["".join(forms[a:b]) for a, b in spans]
-                found = [Span(begin + starts[a], begin + starts[b]) for a, b in spans]
-                yield Sentence(words, found, number)
+            found = [match.span() for match in pattern.finditer(letters, start, stop)]
+            if found and starts is None:
+                words = [letters[a:b] for a, b in found]
+                yield Sentence(words, [Span(begin + a, begin + b) for a, b in found], number)
+            elif found and starts is not None:
+                words = ["".join(forms[a:b]) for a, b in found]
+                places = [Span(begin + starts[a], begin + starts[b]) for a, b in found]
+                yield Sentence(words, places, number)
 
 
 def _paragraphs(text: str, documents: Documents) -> Iterator[tuple[int, int]]:
-    """Where the paragraphs that are not empty begin and end."""
+    """Start and end of each paragraph that is not empty."""
     if documents == "blank-line":
         for line in _LINE.finditer(text):
             if not line[0].isspace():
@@ -165,88 +137,82 @@ def _paragraphs(text: str, documents: Documents) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
-_ODD = "\xad\u0300-\u200f\u202a-\u202f\u205f-\U0010ffff"
-"""All that may belong to the letter before it, or compose with it."""
-_PIECE = re.compile(f"[^{_ODD}]++|[{_ODD}]")
-_UNSEEN = re.compile(
+_EXTENDING = "\xad\u0300-\u200f\u202a-\u202f\u205f-\U0010ffff"
+"""Characters that may extend, or compose with, the letter before them."""
+_RUN = re.compile(f"[^{_EXTENDING}]++|[{_EXTENDING}]")
+_INVISIBLE = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     "\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
 )
 _JOINER = "\u200d"
 _TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
-_ACCENTS = 30
-"""How many accents of a letter are composed at once, as in Unicode's stream-safe text: composing is
-quadratic in them."""
+_MOST_ACCENTS = 30
+"""Accents composed with one letter, as in Unicode's stream-safe format: composing is quadratic."""
 
 
-def _letters(text: str, version: Version) -> tuple[str, Sequence[str], list[int] | None]:
-    """What the rules see, a character a letter; each letter as it is looked up; where it begins.
+def _letters(text: str) -> tuple[str, Sequence[str], list[int] | None]:
+    """One base character per letter, each letter's NFC form, and the start of each letter.
 
-    A letter has its accents with it, and the characters nobody sees that stand behind it (after
-    white space: before it). The last value is None where each character is a letter of its own.
+    A letter includes its accents and the invisible characters after it (after white space: before
+    it). The starts are None if every character of the text is a letter of its own.
     """
-    if text.isascii() or not re.search(f"[{_ODD}]", text):
+    if text.isascii() or not re.search(f"[{_EXTENDING}]", text):
         return text, text, None
     forms: list[str] = []
     starts: list[int] = []
-    unseen: int | None = None
+    invisible: int | None = None
     accents = joined = 0
-    for match in _PIECE.finditer(text):
-        piece, place = match[0], match.start()
+    for match in _RUN.finditer(text):
+        run, place = match[0], match.start()
         after_letter = bool(forms) and not forms[-1][-1].isspace()
-        if len(piece) == 1 and version > 1 and _UNSEEN.match(piece):
-            joined = after_letter and piece == _JOINER
-            unseen = place if unseen is None and not after_letter else unseen
+        if len(run) == 1 and _INVISIBLE.match(run):
+            joined = after_letter and run == _JOINER
+            invisible = place if invisible is None and not after_letter else invisible
             continue
-        if after_letter and unseen is None and accents < _ACCENTS and _extends(piece):
-            forms[-1] += piece
+        if after_letter and invisible is None and accents < _MOST_ACCENTS and _extends(run):
+            forms[-1] += run
             accents += 1
-        elif joined and not piece[0].isalnum() and not piece[0].isspace():
-            forms[-1] += piece[0]
-            forms += piece[1:]
+        elif joined and not run[0].isalnum() and not run[0].isspace():
+            forms[-1] += run[0]
+            forms += run[1:]
             starts += range(place + 1, match.end())
         else:
-            forms += piece
+            forms += run
             starts += range(place, match.end())
-            if unseen is not None and not piece[0].isspace():
-                starts[-len(piece)] = unseen
+            if invisible is not None and not run[0].isspace():
+                starts[-len(run)] = invisible
             accents = 0
-        unseen, joined = None, 0
+        invisible, joined = None, 0
     starts.append(len(text))
     composed = [f if f.isascii() else unicodedata.normalize("NFC", f) for f in forms]
-    if version == 1:
-        letters = "".join(composed)
-        return letters, letters, None
     return "".join(form[0] for form in composed), composed, starts
 
 
 def _extends(character: str) -> bool:
-    """Whether it belongs to the letter before it: an accent, the rest of a Hangul syllable."""
+    """Whether it belongs to the letter before it: an accent or the rest of a Hangul syllable."""
     if len(character) > 1 or character.isascii():
         return False
-    marks = unicodedata.category(character)[0] == "M"
-    return marks or "\u1160" <= character <= "\u11ff" or character in _TONES
+    is_mark = unicodedata.category(character)[0] == "M"
+    return is_mark or "\u1160" <= character <= "\u11ff" or character in _TONES
 
 
-LARGEST_DOCUMENT = 8_000_000
-"""Bytes after which a file goes on as a further document, so that memory stays flat."""
+LARGEST_PART = 8_000_000
+"""Bytes after which a file is continued as another part of the document, to bound memory."""
 
 
-def blocks(
-    path: Path, documents: Documents = "file", longest: int = LONGEST_LINE
-) -> Iterator[Block]:
-    """One block a file, or one a run of lines between empty lines.
+def blocks(path: Path, documents: Documents = "file") -> Iterator[Block]:
+    """One block per file, or per run of lines between empty lines.
 
-    A file of more than eight million bytes is cut at the next empty line (at the latest after
-    twice as many bytes) into several documents.
+    Documents above `LARGEST_PART` bytes are divided at the next empty line, or after twice as many
+    bytes.
     """
     lines: list[bytes] = []
     document, first, size, part = 1, 1, 0, 0
     has_text = False
-    for number, line in numbered_lines(path, longest):
+    for number, line in numbered_lines(path):
         empty = not line.strip()
         ends = empty and documents == "blank-line"
-        full = size > LARGEST_DOCUMENT and (empty or size > 2 * LARGEST_DOCUMENT)
+        full = size > LARGEST_PART and (empty or size > 2 * LARGEST_PART)
         if has_text and (ends or full):
             part += bool(part or not ends)
             yield Block(str(path), first, lines, document=document, part=part)
@@ -265,48 +231,39 @@ def blocks(
 
 
 def parse(
-    block: Block,
-    documents: Documents = "file",
-    *,
-    inline: bool = False,
-    version: Version = VERSION,
-    places: bool = True,
+    block: Block, documents: Documents = "file", *, inline: bool = False, spans: bool = True
 ) -> Document:
-    """Read one document; with `inline`, words such as [3] are mentions of entity 3.
-
-    Between empty lines every line is a paragraph; in a whole file lines are taken as wrapped and
-    an empty line parts paragraphs.
-    """
+    """Read one document; with `inline`, words such as [3] are mentions of entity 3."""
     name = block.label or Path(block.path).name
     text = "\n".join(line for _, line in block.text_lines())
-    found = list(sentences_in(text, documents, inline=inline, version=version, places=places))
-    if not found:
+    sentences = list(sentences_in(text, documents, inline=inline, spans=spans))
+    if not sentences:
         raise EmptyInputError(block.path, block.first_line, "an empty document, expected words")
-    sentences = [sentence.words for sentence in found]
-    return Document(
-        name=name if documents == "file" else f"{name}:{block.document}",
-        part=str(block.part) if block.part else "",
-        sentences=sentences,
-        chains=_inline_chains(sentences) if inline else (),
-        text=text if places else "",
-        spans=[sentence.spans for sentence in found] if places else (),
-        paragraphs=[sentence.paragraph for sentence in found] if places else (),
-    )
+    name = name if documents == "file" else f"{name}:{block.document}"
+    part = str(block.part) if block.part else ""
+    return _document(name, part, text if spans else "", sentences, inline=inline)
 
 
 def document_of(text: str, name: str = "text", *, inline: bool = False) -> Document:
-    """Read a text that is already in memory, paragraphs parted by empty lines."""
-    found = list(sentences_in(text, inline=inline))
-    if not found:
+    """Read a text in memory, with empty lines between paragraphs."""
+    sentences = list(sentences_in(text, inline=inline))
+    if not sentences:
         raise ValueError("the text is empty, expected at least one word")
-    sentences = [sentence.words for sentence in found]
+    return _document(name, "", text, sentences, inline=inline)
+
+
+def _document(
+    name: str, part: str, text: str, sentences: list[Sentence], *, inline: bool
+) -> Document:
+    words = [sentence.words for sentence in sentences]
     return Document(
         name=name,
-        sentences=sentences,
-        chains=_inline_chains(sentences) if inline else (),
+        part=part,
+        sentences=words,
+        chains=_inline_chains(words) if inline else (),
         text=text,
-        spans=[sentence.spans for sentence in found],
-        paragraphs=[sentence.paragraph for sentence in found],
+        spans=[sentence.spans for sentence in sentences] if text else (),
+        paragraphs=[sentence.paragraph for sentence in sentences] if text else (),
     )
 
 

@@ -1,21 +1,19 @@
 """TokenStore: the sentences of a large text as rows of a vocabulary, in memory-mapped arrays.
 
     text.json     format version, settings, counts
-    vocab.txt     the vocabulary's rows, one a line
+    vocab.txt     the vocabulary's rows, one per line
     counts.npy    how often each row occurs
-    tokens.npy    the rows of all sentences, one after the other, <bos> and <eos> not among them
-    starts.npy    where each sentence begins, and where the last one ends
+    tokens.npy    the rows of all sentences, concatenated, without <bos> and <eos>
+    starts.npy    the start of each sentence, and the end of the last one
 
-Building a TokenStore: a large text, read once, as rows of a vocabulary.
-
-Every word gets a provisional number when it is first seen; once all counts are known the numbers
-on disk are turned into rows, a piece at a time. Held in memory are the table of words, the length
-of every sentence (4 bytes) and the count of every number ever given (8 bytes). Where the table
-grows too large its rarest words are dropped, those of the dataset never: what was read of them
-becomes unknown, and they count from zero if they come back.
+The text is read once. Every word gets a provisional number when it is first seen; when all counts
+are known, the numbers on disk are converted to rows, chunk by chunk. Memory holds the table of
+words, the length of every sentence (4 bytes) and the count of every number (8 bytes). If the table
+grows too large, its rarest words are dropped (never words of the dataset): their earlier
+occurrences become unknown, and they are counted from zero if they occur again.
 
 Departure: the words of a dataset have a row however rare they are in the text; the paper does not
-say what its words begin with that pretraining did not know.
+say how words outside the pretraining's vocabulary are initialized.
 """
 
 import json
@@ -31,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dntm.corpus import text
-from dntm.corpus.source import InputError
+from dntm.corpus.source import EmptyInputError
 from dntm.corpus.text import Documents
 from dntm.corpus.vocabulary import SPECIALS, UNK, TextSettings, Vocabulary, straightened
 from dntm.files import new_folder, write_text
@@ -39,7 +37,7 @@ from dntm.settings import cut, read_json, settle
 
 FORMAT_VERSION = 1
 _NO_HEADER = (SyntaxError, MemoryError, TokenError)
-"""What numpy also raises for the damaged header of an array."""
+"""Raised by numpy for a damaged array header, besides ValueError."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,21 +45,21 @@ class StoreConfig:
     """Which sentences are kept, and which words have a row."""
 
     documents: Documents = "blank-line"
-    """Lines of the text: each one a paragraph (blank-line), or wrapped, with empty lines between
-    paragraphs (file)."""
+    """Lines of the text: one paragraph per line (blank-line), or wrapped lines with empty lines
+    between paragraphs (file)."""
     longest: int = 32
-    """Leave out sentences of more words than this."""
+    """Maximum words of a sentence; longer sentences are left out."""
     min_count: int = 500
-    """Words that occur less often are unknown."""
+    """Rarer words are unknown."""
     vocabulary_size: int = 100_000
-    """Rows of the vocabulary at most; words of --dataset all have one."""
+    """Maximum rows of the vocabulary; all words of --dataset have a row."""
     lower: bool = False
-    """Spell all words in lower case, curly quotes as straight ones."""
+    """Read words in lower case, with straight quotes."""
     without_vector: int = 500
-    """With --vectors, words that the file lacks are unknown where they occur less often."""
+    """With --vectors: words that the file lacks are unknown if they are rarer than this."""
     held_out: float = 0.005
-    """Share of the sentences, at the end of each file, that training never sees; files too short to
-    hold one out do so together."""
+    """Share of the sentences at the end of each file that is held out from training; short files
+    hold out their share together."""
 
     def __post_init__(self) -> None:
         settle(self)
@@ -85,13 +83,13 @@ class TokenStore:
     tokens: NDArray[np.unsignedinteger[Any]]
     starts: NDArray[np.int64]
     train: NDArray[np.int64]
-    """Stretches of sentences to train on, in rows of two: the first sentence and the end."""
+    """Training sentences of each file: first sentence and end."""
     held_out: NDArray[np.int64]
-    """The same for those that training never sees."""
+    """Held-out sentences of each file: first sentence and end."""
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a store; ValueError where the folder is none."""
+        """Open a store; ValueError if the folder is not one."""
         path = folder / "text.json"
         try:
             information = read_json(path)
@@ -104,14 +102,14 @@ class TokenStore:
             files = np.array(information["files"], dtype=np.int64).reshape(-1, 3)
         except (OSError, ValueError, KeyError, TypeError, OverflowError, *_NO_HEADER) as error:
             problem = cut(str(error), 300)
-            raise ValueError(f"{folder} holds no text ready for pretraining: {problem}") from None
+            raise ValueError(f"{folder} is not a token store: {problem}") from None
         vocabulary = Vocabulary.load(folder / "vocab.txt", entities=0)
         store = cls(vocabulary, **arrays, train=files[:, :2], held_out=files[:, 1:])
-        if not store._fits_together(files):
-            raise ValueError(f"{folder} is damaged: its numbers do not fit together")
+        if not store._is_consistent(files):
+            raise ValueError(f"{folder} is damaged: its arrays are inconsistent")
         return store
 
-    def _fits_together(self, files: NDArray[np.int64]) -> bool:
+    def _is_consistent(self, files: NDArray[np.int64]) -> bool:
         arrays = (self.counts, self.tokens, self.starts)
         if any(a.ndim != 1 or a.dtype.kind not in "iu" or not a.size for a in arrays):
             return False
@@ -136,15 +134,16 @@ class TokenStore:
         return [self.sentence(int(number)).astype(np.int64) for number in numbers]
 
     def sample_held_out(self, most: int) -> list[NDArray[np.int64]]:
-        """At most so many of the sentences held out, spread evenly over them."""
+        """At most `most` held-out sentences, spread evenly."""
         numbers = [n for first, end in self.held_out.tolist() for n in range(first, end)]
         step = max(1, -(-len(numbers) // most))
         return [self.sentence(n).astype(np.int64) for n in numbers[::step]]
 
 
 LARGEST_TABLE = 5_000_000
-"""Different words in memory, some 600 MB, above which the rarest are dropped."""
-_PIECE = 1 << 22
+"""Maximum number of different words in memory (some 600 MB)."""
+CHUNK = 1 << 22
+"""Tokens converted at a time."""
 
 
 def build_store(
@@ -158,9 +157,9 @@ def build_store(
 ) -> dict[str, Any]:
     """Read the files into a new store and return the content of its `text.json`.
 
-    `words` have a row whatever their count; where `vectors` are given, words that they lack need
-    the higher count of the settings. `progress` is told how many words were read
-    since it was last told.
+    `words` have a row whatever their count. If `vectors` are given, words without a vector need
+    the higher count of the settings. `progress` is called with the number of words read since the
+    last call.
     """
     with new_folder(target, overwrite=True) as folder:
         given = frozenset(words)
@@ -201,37 +200,37 @@ def build_store(
 
 
 class _Read:
-    """What has been read so far."""
+    """The sentences read so far."""
 
     def __init__(self) -> None:
         self.lengths = array("i")
         self.left_out = 0
-        """Sentences that are too long."""
+        """Number of sentences that are too long."""
         self.files: list[tuple[int, int, int]] = []
-        """Of each file the first sentence, the first one held out, and the end."""
+        """For each file: first sentence, first held-out sentence, end."""
         self.short = 0
-        """Sentences of files too short to hold one out, since they last did so together."""
+        """Sentences of short files since the last one held out."""
 
     def end_file(self, held_out: float) -> None:
-        """What came since the last file was one file."""
+        """End a file and hold out its last sentences."""
         first, end = self.files[-1][2] if self.files else 0, len(self.lengths)
-        kept_back = int((end - first) * held_out)
-        if not kept_back:
+        held_back = int((end - first) * held_out)
+        if not held_back:
             self.short += end - first
-            kept_back = min(int(self.short * held_out), end - first)
-            if kept_back:
-                self.short -= min(self.short, round(kept_back / held_out))
-        self.files.append((first, end - kept_back, end))
+            held_back = min(int(self.short * held_out), end - first)
+            if held_back:
+                self.short -= min(self.short, round(held_back / held_out))
+        self.files.append((first, end - held_back, end))
 
     def starts(self) -> NDArray[np.int64]:
-        """Where each sentence begins, and where the last one ends."""
+        """The start of each sentence, and the end of the last one."""
         starts = np.zeros(len(self.lengths) + 1, dtype=np.int64)
         np.cumsum(np.frombuffer(self.lengths, dtype=np.intc), out=starts[1:])
         return starts
 
 
 class _Table:
-    """Provisional numbers of words and how often each has been seen."""
+    """Provisional numbers of words, and how often each has been seen."""
 
     def __init__(self, kept: Collection[str]) -> None:
         self.kept = kept
@@ -259,7 +258,7 @@ class _Table:
         return Counter({word: self.seen[number] for word, number in self.numbers.items()})
 
     def _drop(self) -> None:
-        """Forget the rarer half; what is on disk under their numbers becomes unknown."""
+        """Drop the rarer half; their occurrences on disk become unknown."""
         line = sorted(self.seen[n] for n in self.numbers.values())[len(self.numbers) // 2]
         self.numbers = {
             w: n for w, n in self.numbers.items() if self.seen[n] > line or w in self.kept
@@ -267,15 +266,13 @@ class _Table:
 
 
 def read_sentences(
-    path: Path, documents: text.Documents, progress: Callable[[int], object] = lambda _: None
+    path: Path, documents: Documents, progress: Callable[[int], object] = lambda _: None
 ) -> Iterator[list[str]]:
-    """The sentences of a file; a text may have blocks without a word."""
+    """The sentences of a file; blocks without a word are skipped."""
     for block in text.blocks(path, documents):
         try:
-            sentences = text.parse(block, documents, version=1, places=False).sentences
-        except InputError:
-            if any(any(c.isalnum() for c in line) for _, line in block.text_lines()):
-                raise
+            sentences = text.parse(block, documents, spans=False).sentences
+        except EmptyInputError:
             continue
         for sentence in sentences:
             yield list(sentence)
@@ -288,7 +285,7 @@ def _vocabulary(
     config: StoreConfig,
     vectors: Container[str] | None,
 ) -> Vocabulary:
-    """The words given, then the most frequent ones; in order of falling frequency."""
+    """The given words and the most frequent ones, in order of decreasing frequency."""
     rare = max(config.min_count, config.without_vector)
 
     def known_from(word: str) -> int:
@@ -308,20 +305,20 @@ def _vocabulary(
 def _write_rows(
     staged: Path, folder: Path, table: _Table, vocabulary: Vocabulary, tokens: int
 ) -> NDArray[np.int64]:
-    """Turn provisional numbers into rows, a piece at a time; returns how often each row occurs."""
+    """Convert provisional numbers to rows, chunk by chunk; return how often each row occurs."""
     kind = np.uint16 if len(vocabulary) <= 1 << 16 else np.uint32
     rows = np.full(len(table.seen), UNK, dtype=kind)
     for word, number in table.numbers.items():
         rows[number] = vocabulary.row(word)
     counts = np.zeros(len(vocabulary), dtype=np.int64)
     source = np.memmap(staged, dtype=np.int32, mode="r")
-    # Written, not mapped: a full disk is an error of a write, but ends the process at a map
+    # Written, not memory-mapped: on a full disk a write is an error, a map kills the process
     with (folder / "tokens.npy").open("wb") as target:
         descr = np.lib.format.dtype_to_descr(np.dtype(kind))
         header = {"descr": descr, "fortran_order": False, "shape": (tokens,)}
         np.lib.format.write_array_header_1_0(target, header)
-        for start in range(0, tokens, _PIECE):
-            piece = rows[source[start : start + _PIECE]]
-            target.write(piece.data)
-            counts += np.bincount(piece, minlength=len(counts))
+        for start in range(0, tokens, CHUNK):
+            chunk = rows[source[start : start + CHUNK]]
+            target.write(chunk.data)
+            counts += np.bincount(chunk, minlength=len(counts))
     return counts

@@ -1,8 +1,8 @@
-"""Word vectors from a file: the usual text format of GloVe and word2vec.
+"""Word vectors from a file in the text format of GloVe and word2vec, optionally gzipped.
 
-A line is a word and its numbers, blanks between them; gzip or not. word2vec's first line, the
-number of words and their size, is recognised. Words of the vocabulary are looked up as they are
-spelled and, where the file lacks them, in lower case.
+A line is a word and its numbers, separated by spaces. A first line with the number of words and
+dimensions (word2vec) is skipped. Words of the vocabulary are looked up as spelled, else in lower
+case.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ class WordVectors:
     """Vectors by word."""
 
     rows: Mapping[str, int]
-    """Which of the vectors a word has."""
+    """The index of each word's vector."""
     vectors: Float[np.ndarray, "words dim"]
 
     @classmethod
     def read(cls, path: Path, vocabulary: Vocabulary | None = None) -> "WordVectors":
-        """Read a file: all of its words, or those that the vocabulary looks up."""
+        """Read all words of a file, or only those of the vocabulary."""
         wanted = None
         if vocabulary is not None:
             wanted = {*vocabulary.words, *(word.lower() for word in vocabulary.words)}
@@ -56,7 +56,7 @@ class WordVectors:
     def of(
         self, vocabulary: Vocabulary
     ) -> tuple[Int[np.ndarray, " found"], Float[np.ndarray, "found dim"]]:
-        """The vocabulary's rows whose words have a vector, and these vectors."""
+        """The rows of the vocabulary that have a vector, and these vectors."""
         found = [
             (vocabulary.row(word), self.rows.get(word, self.rows.get(word.lower(), -1)))
             for word in vocabulary.words
@@ -77,7 +77,7 @@ def _cells(line: bytes, path: str, number: int) -> list[str]:
 
 def _numbers(cells: list[str], path: str, number: int) -> Float[np.ndarray, " dim"]:
     try:
-        with np.errstate(over="ignore"):  # what is too large becomes infinite
+        with np.errstate(over="ignore"):  # too large values become infinite
             values = np.array(cells, dtype=np.float32)
     except ValueError as error:
         raise InputError(path, number, f"{error}, expected numbers after the word") from None
@@ -89,10 +89,9 @@ def _numbers(cells: list[str], path: str, number: int) -> Float[np.ndarray, " di
 def resized(
     vectors: Float[np.ndarray, "words dim"], width: int, seed: int = 0
 ) -> Float[np.ndarray, "words width"]:
-    """The same vectors in another width, with the same cosines.
+    """The vectors in another width, with the same cosines as far as possible.
 
-    In a larger one they lie in a random subspace; in a smaller one cosines are kept as well as its
-    dimensions allow, by the leading singular vectors.
+    A larger width uses a random subspace, a smaller one the leading singular vectors.
     """
     dim = vectors.shape[1]
     if width == dim:

@@ -1,9 +1,9 @@
 """Vocabulary: the rows of the embedding tables.
 
-Rows 0 to 2 are <unk>, <bos> and <eos>; the next ones belong to the entities [1], [2], ...; the
-rest to the most frequent words of the training split. All of them count toward the size, 10,000
-rows in the paper. A vocabulary knows how the text was read that it was made for, so that whoever
-reads with it reads alike; `text_settings.json` keeps that beside `vocab.txt`.
+Rows 0 to 2 are <unk>, <bos> and <eos>; the next ones are the entities [1], [2], ...; the rest are
+the most frequent words of the training split. All count toward the size (10,000 in the paper). A
+vocabulary knows how its text was read, so that other texts are read in the same way;
+`text_settings.json` next to `vocab.txt` keeps these settings.
 """
 
 import json
@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dntm.corpus.document import Token
+from dntm.settings import read_json
 
 UNK, BOS, EOS = 0, 1, 2
 SPECIALS = ("<unk>", "<bos>", "<eos>")
@@ -25,7 +26,7 @@ _STRAIGHT = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d"
 
 
 def straightened(word: str) -> str:
-    """The word with straight quotes for curly ones."""
+    """The word with straight quotes instead of curly ones."""
     return word if word.isascii() else word.translate(_STRAIGHT)
 
 
@@ -33,7 +34,7 @@ Numbers = TypeVar("Numbers", int, NDArray[np.int64])
 
 
 def entity_rows(entities: int) -> slice:
-    """The rows of entities 1 to `entities`; the words' rows begin where it stops."""
+    """The rows of entities 1 to `entities`; the rows of words follow."""
     return slice(len(SPECIALS), len(SPECIALS) + entities)
 
 
@@ -43,7 +44,7 @@ def row_of_entity(entity: Numbers) -> Numbers:
 
 
 def entity_of_row(row: Numbers) -> Numbers:
-    """The entity 1, 2, ... of a row that is known to be an entity's."""
+    """The entity 1, 2, ... of an entity row."""
     return row - (len(SPECIALS) - 1)
 
 
@@ -51,7 +52,7 @@ _ENTITY = re.compile(r"\[\d+\]")
 _SETTINGS = "text_settings.json"
 _COUNTS = "counts.txt"
 VOCABULARY_FILES = ("vocab.txt", _SETTINGS, _COUNTS)
-"""What `Vocabulary.save` writes."""
+"""The files that `Vocabulary.save` writes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,21 +64,17 @@ class TextSettings:
     entities: tuple[str, ...] = ()
     """What counts as an entity; empty: not known."""
     entities_from: str = "first"
-    """Names and unknown words: from the first mention on, or only if repeated."""
-    text_rules: int = 2
-    """The version of the rules for words and sentences (`corpus.text`)."""
+    """Whether names and unknown words are entities from the first mention on, or if repeated."""
 
     @classmethod
     def from_plain(cls, values: object) -> Self | None:
-        """From what JSON holds; None where that is none."""
+        """From a JSON value; None if it has no such settings. Other keys are ignored."""
         if not isinstance(values, dict) or "lower_case" not in values:
             return None
-        if "entities_from" not in values:  # a dataset built when there was no other setting
-            values = {**values, "entities_from": "repeated", "text_rules": 1}
         known = {f.name: values[f.name] for f in fields(cls) if values.get(f.name) is not None}
         if isinstance(known.get("entities"), list):
             known["entities"] = tuple(map(str, known["entities"]))
-        kinds = {"lower_case": bool, "entities": tuple, "entities_from": str, "text_rules": int}
+        kinds = {"lower_case": bool, "entities": tuple, "entities_from": str}
         if any(type(value) is not kinds[name] for name, value in known.items()):
             raise ValueError(f"settings {values!r:.200}, expected how a text is read")
         return cls(**known)
@@ -85,17 +82,17 @@ class TextSettings:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Maps words and entity numbers to rows; words come in order of falling frequency."""
+    """Maps words and entity numbers to rows; words are in order of decreasing frequency."""
 
     words: Sequence[str]
     entities: int = 50
     settings: TextSettings | None = field(default=None, compare=False)
-    """How its text was read, where that is known."""
+    """How its text was read, if known."""
     counts: Sequence[int] | None = field(default=None, compare=False, repr=False)
-    """How often each row occurs in the training text, where that is known."""
+    """How often each row occurs in the training text, if known."""
     _rows: dict[str, int] = field(init=False, repr=False, compare=False)
     _straightens: bool = field(init=False, repr=False, compare=False)
-    """Where no word has a curly quote, words that have one are looked up with straight ones."""
+    """If no word has a curly quote, words with curly quotes are looked up with straight ones."""
 
     def __post_init__(self) -> None:
         first = entity_rows(self.entities).stop
@@ -109,11 +106,11 @@ class Vocabulary:
 
     @classmethod
     def from_counts(cls, counts: Counter[str], *, size: int, entities: int) -> Self:
-        """Keep the most frequent words so that all rows together are at most `size`."""
+        """Keep the most frequent words, so that there are at most `size` rows."""
         room = size - entity_rows(entities).stop
         if room < 1:
             raise ValueError(
-                f"a vocabulary of {size} rows has no room for words beside "
+                f"a vocabulary of {size} rows has no room for words besides "
                 f"{len(SPECIALS)} special and {entities} entity rows"
             )
         ranked = sorted(
@@ -130,7 +127,7 @@ class Vocabulary:
 
     @property
     def lower_case(self) -> bool:
-        """Whether words are looked up in lower case; the words tell where nothing else does."""
+        """Whether words are looked up in lower case; inferred from the words if not known."""
         if self.settings is not None:
             return self.settings.lower_case
         return all(word == word.lower() for word in self.words)
@@ -142,12 +139,12 @@ class Vocabulary:
         return row_of_entity(entity)
 
     def entity_at(self, row: int) -> int:
-        """The entity whose row this is, else 0."""
+        """The entity of a row, or 0."""
         entity = entity_of_row(row)
         return entity if 1 <= entity <= self.entities else 0
 
     def row(self, token: Token) -> int:
-        """The row of a word (<unk> where it has none) or of an entity."""
+        """The row of a word (<unk> if it has none) or of an entity."""
         return self._row(token) if isinstance(token, str) else self.entity_row(token)
 
     def _row(self, word: str) -> int:
@@ -161,23 +158,23 @@ class Vocabulary:
         return [BOS, *(self.row(token) for token in sentence), EOS]
 
     def label(self, row: int) -> str:
-        """What a row is called."""
+        """The label of a row: a word, <unk>, [1]."""
         rows = entity_rows(self.entities)
         if row >= rows.stop:
             return str(self.words[row - rows.stop])
         return SPECIALS[row] if row < rows.start else f"[{entity_of_row(row)}]"
 
     def labels(self) -> list[str]:
-        """What each row is called, in order."""
+        """The labels of all rows, in order."""
         entities = [f"[{entity}]" for entity in range(1, self.entities + 1)]
         return [*SPECIALS, *entities, *self.words]
 
     def text(self) -> str:
-        """The content of `vocab.txt`: one row a line."""
+        """The content of `vocab.txt`: one row per line."""
         return "".join(f"{label}\n" for label in self.labels())
 
     def save(self, folder: Path) -> None:
-        """Write `vocab.txt`, and beside it how the text was read."""
+        """Write `vocab.txt`, and if known `text_settings.json` and `counts.txt`."""
         (folder / "vocab.txt").write_text(self.text(), encoding="utf-8", newline="\n")
         if self.settings is not None:
             plain = json.dumps(asdict(self.settings), indent=2)
@@ -188,7 +185,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path, *, entities: int) -> Self:
-        """Read `vocab.txt`; the number of entity rows stands beside it, in the JSON file."""
+        """Read `vocab.txt` and the files next to it."""
         try:
             labels = path.read_bytes().decode().split("\n")[:-1]
         except (OSError, UnicodeDecodeError) as error:
@@ -211,18 +208,13 @@ class Vocabulary:
 
 
 def is_label(word: str) -> bool:
-    """Whether a word of a text looks like a row that belongs to no word: <unk>, [1]."""
+    """Whether a word looks like the label of a special or entity row: <unk>, [1]."""
     return word in SPECIALS or _ENTITY.fullmatch(word) is not None
 
 
 def _settings_beside(vocabulary: Path) -> TextSettings | None:
     path = vocabulary.with_name(_SETTINGS)
-    if not path.is_file():
-        return None
-    try:
-        return TextSettings.from_plain(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, OSError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
+    return TextSettings.from_plain(read_json(path)) if path.is_file() else None
 
 
 def _counts_beside(vocabulary: Path, rows: int) -> tuple[int, ...] | None:
@@ -231,23 +223,23 @@ def _counts_beside(vocabulary: Path, rows: int) -> tuple[int, ...] | None:
         return None
     counts = path.read_bytes().split()
     if len(counts) != rows or not b"".join(counts).isdigit() or max(map(len, counts)) > 15:
-        raise ValueError(f"{path} is damaged: expected {rows} whole numbers, one a row")
+        raise ValueError(f"{path} is damaged: expected {rows} whole numbers, one per row")
     return tuple(map(int, counts))
 
 
 def load_vocabulary(folder: Path, *, entities: int) -> Vocabulary:
-    """The vocabulary of a dataset, a run, a checkpoint, a pretraining run or a store of its text.
+    """The vocabulary of a dataset, run, checkpoint, pretraining run or token store.
 
-    "default" is the model that comes with the package. The vocabulary of a pretraining has no
-    entities: it gets so many rows of them.
+    The folder "default" is the bundled model. A pretraining's vocabulary has no entities: it gets
+    `entities` entity rows.
     """
     if str(folder) == "default":
-        folder = _SHIPPED
+        folder = _BUNDLED
     for place in (folder, folder / "best", folder / "text"):
         if not (place / "vocab.txt").is_file():
             continue
         beside = (place / name for name in ("dataset.json", "config.json"))
-        information = next((_object(path) for path in beside if path.is_file()), {})
+        information = next((read_json(path) for path in beside if path.is_file()), {})
         rows = information.get("entities", 0)
         if type(rows) is not int or not 0 <= rows <= _MOST_ENTITIES:
             raise ValueError(f"{place}: entities {rows!r:.40}, expected a number of rows")
@@ -262,14 +254,4 @@ def load_vocabulary(folder: Path, *, entities: int) -> Vocabulary:
 
 
 _MOST_ENTITIES = 1_000_000
-_SHIPPED = Path(__file__).parents[1] / "pretrained"
-
-
-def _object(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} is damaged: expected an object")
-    return found
+_BUNDLED = Path(__file__).parents[1] / "pretrained"

@@ -22,11 +22,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool
 
-from dntm.corpus.anonymize import AnonymizeConfig, Mark, Marked, mark
-from dntm.corpus.document import Document, Mention
+from dntm.corpus.anonymize import AnonymizeConfig, MarkedDocument, find_entities
+from dntm.corpus.document import Document, Mention, Span
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.source import Block, InputError, files_below, numbered_lines
-from dntm.corpus.text import VERSION, Documents, Version, blocks, parse, sentences_in
+from dntm.corpus.text import Documents, blocks, parse, sentences_in
 from dntm.corpus.vocabulary import BOS, EOS, UNK, entity_rows
 
 SENTENCES = 24
@@ -109,12 +109,12 @@ def text_blocks(files: Iterable[Path], documents: Documents) -> Iterator[Block]:
 def parts_of(block: Block, documents: Documents, lexicon: Lexicon) -> Iterator[Tokens]:
     """The parts of a document; none where it has no word."""
     try:
-        found = parse(block, documents, version=_rules(lexicon), places=False)
+        found = parse(block, documents, spans=False)
     except InputError:
         if any(any(c.isalnum() for c in line) for _, line in block.text_lines()):
             raise
         return
-    for part in _marked(found, lexicon).cut(SENTENCES):
+    for part in _marked(found, lexicon).parts(SENTENCES):
         yield _tokens(part, lexicon)
 
 
@@ -135,7 +135,7 @@ def gap_passage(texts: Sequence[str], lexicon: Lexicon) -> Passage | None:
     None where it has no `___`.
     """
     text = "\n".join(_GAP.sub(f" {_INLINE_GAP} ", text) for text in texts)
-    found = sentences_in(text, "blank-line", inline=True, version=_rules(lexicon))
+    found = sentences_in(text, "blank-line", inline=True)
     sentences = [sentence.words for sentence in found]
     gaps = [
         Mention(s, w, w + 1)
@@ -149,30 +149,25 @@ def gap_passage(texts: Sequence[str], lexicon: Lexicon) -> Passage | None:
     return passage_of(_tokens(marked, lexicon), {-1: UNK}, lexicon.vocabulary.entities)
 
 
-def _marked(document: Document, lexicon: Lexicon) -> Marked:
+def _marked(document: Document, lexicon: Lexicon) -> MarkedDocument:
     """The entities of a text; the gap, where it has one, is its only chain, of key 0."""
     settings = lexicon.vocabulary.settings
     hindsight = settings is not None and settings.entities_from == "repeated"
     config = AnonymizeConfig(
         keep_single=bool(document.chains), entities_from="repeated" if hindsight else "first"
     )
-    return mark(document, ("names", "unknown"), lexicon, config)
+    return find_entities(document, ("names", "unknown"), lexicon, config)
 
 
-def _rules(lexicon: Lexicon) -> Version:
-    settings = lexicon.vocabulary.settings
-    return 1 if settings is not None and settings.text_rules == 1 else VERSION
-
-
-def _tokens(marked: Marked, lexicon: Lexicon) -> Tokens:
+def _tokens(marked: MarkedDocument, lexicon: Lexicon) -> Tokens:
     found: list[list[int]] = []
-    for words, marks in zip(marked.sentences, marked.marks, strict=True):
+    for words, mentions in zip(marked.sentences, marked.mentions, strict=True):
         found.append([])
         place = 0
-        for start, end, key in (*marks, Mark(len(words), len(words), -1)):
+        for start, end, entity in (*mentions, Span(len(words), len(words))):
             found[-1] += [lexicon.row(word) for word in words[place:start]]
-            if end > start:
-                found[-1].append(-1 - key)
+            if entity is not None:
+                found[-1].append(-1 - entity)
             place = end
     return found
 

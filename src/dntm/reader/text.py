@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from dntm.corpus.anonymize import AnonymizeConfig, From, Mark, Marked, mark
+from dntm.corpus.anonymize import AnonymizeConfig, From, MarkedDocument, find_entities
 from dntm.corpus.document import AnonymizedDocument, Document, Span, Token, check
 from dntm.corpus.entities import PRONOUNS, Lexicon
 from dntm.corpus.resolver import Resolver, resolve
@@ -146,7 +146,7 @@ def prepare(
     chosen = _chosen(text, kinds)
     if isinstance(text, AnonymizedDocument):
         document, marked = _of_anonymized(text)
-        marks = marked.marks
+        marks = marked.mentions
         if "unknown" in chosen:
             raise ValueError(f"document {text.name!r} is anonymised already, expected chains")
     else:
@@ -156,7 +156,7 @@ def prepare(
             keep_single="inline" in chosen, entities_from=since or _since(lexicon)
         )
         found = _with_chains(document, chosen, resolver)
-        marks = mark(found, chosen, lexicon, config).marks
+        marks = find_entities(found, chosen, lexicon, config).mentions
     document = document if document.spans else _written(document)
     marks = _apart(document, marks, border) if border else marks
     return _prepared(document, marks, lexicon)
@@ -212,7 +212,7 @@ def _with_chains(document: Document, kinds: Sequence[Kind], resolver: Resolver |
     return found
 
 
-def _of_anonymized(document: AnonymizedDocument) -> tuple[Document, Marked]:
+def _of_anonymized(document: AnonymizedDocument) -> tuple[Document, MarkedDocument]:
     """The document with its mentions' words, where they are known, and its marks."""
     mentions = sum(isinstance(t, int) for sentence in document.sentences for t in sentence)
     if document.surfaces and len(document.surfaces) != mentions:
@@ -224,7 +224,7 @@ def _of_anonymized(document: AnonymizedDocument) -> tuple[Document, Marked]:
         raise ValueError(f"document {document.name!r} is empty: expected at least one word")
     surfaces = iter(document.surfaces)
     sentences: list[list[str]] = []
-    marks: list[list[Mark]] = []
+    marks: list[list[Span]] = []
     for sentence in document.sentences:
         sentences.append([])
         marks.append([])
@@ -234,9 +234,9 @@ def _of_anonymized(document: AnonymizedDocument) -> tuple[Document, Marked]:
                 sentences[-1].append(token)
             else:
                 sentences[-1] += next(surfaces, ()) or (f"[{token}]",)
-                marks[-1].append(Mark(start, len(sentences[-1]), token))
+                marks[-1].append(Span(start, len(sentences[-1]), token))
     written = Document(name=document.name, sentences=sentences)
-    return written, Marked(name=document.name, sentences=sentences, marks=marks)
+    return written, MarkedDocument(name=document.name, sentences=sentences, mentions=marks)
 
 
 def _written(document: Document) -> Document:
@@ -253,12 +253,12 @@ def _written(document: Document) -> Document:
 
 
 def _apart(
-    document: Document, marks: Sequence[Sequence[Mark]], border: int
-) -> Sequence[Sequence[Mark]]:
+    document: Document, marks: Sequence[Sequence[Span]], border: int
+) -> Sequence[Sequence[Span]]:
     """The marks without those that begin before the border and end behind it."""
     apart = []
     for spans, found in zip(document.spans, marks, strict=True):
-        for start, end in spans:
+        for start, end, _ in spans:
             if start < border < end:
                 word = document.text[start:end]
                 raise ValueError(f"the border lies in {word!r}, expected between two words")
@@ -267,17 +267,18 @@ def _apart(
 
 
 def _prepared(
-    document: Document, marks: Sequence[Sequence[Mark]], lexicon: Lexicon
+    document: Document, marks: Sequence[Sequence[Span]], lexicon: Lexicon
 ) -> PreparedText:
     name = f"{document.name}:{document.part}" if document.part else document.name
-    marked = Marked(name=name, sentences=document.sentences, marks=marks)
+    marked = MarkedDocument(name=name, sentences=document.sentences, mentions=marks)
     sentences: list[list[Word]] = []
-    for pieces, spans in zip(
-        marked.pieces(lower_case=lexicon.lower_case), document.spans, strict=True
+    for words, tokens, spans in zip(
+        document.sentences, marked.tokens(), document.spans, strict=True
     ):
         sentences.append([])
-        for token, first, end in pieces:
-            written = [document.text[start:stop] for start, stop in spans[first:end]]
+        for first, end, entity in tokens:
+            token = lexicon.spelled(words[first]) if entity is None else entity
+            written = [document.text[start:stop] for start, stop, _ in spans[first:end]]
             unknown = isinstance(token, str) and token not in lexicon.vocabulary
             place = spans[first].start, spans[end - 1].end
             sentences[-1].append(Word(token, tuple(written), unknown, *place))

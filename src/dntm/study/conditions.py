@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dntm.corpus.build import PAPERS_BUILD
 from dntm.corpus.catalog import CORPORA
+from dntm.corpus.dataset_builder import PAPERS_BUILD
 from dntm.study.config import PRESETS, StudyConfig
 from dntm.study.document import (
     NONE,
@@ -170,7 +170,7 @@ def _of_the_dataset(results: StudyResults) -> Iterator[str]:
         yield "the outermost of nested mentions is kept"
     if dataset["vocabulary"] != _PAPERS_BUILD["vocabulary_size"]:
         yield f"the vocabulary has {dataset['vocabulary']:,} rows, the paper's 10,000"
-    told = {"max_sentences", "entities", "nested", "vocabulary_size", "keep_single_in_part"}
+    told = {"max_sentences", "entities", "nested", "vocabulary_size"}
     shared = {name: value for name, value in built.items() if name in _PAPERS_BUILD}
     yield from _differences("dataset", shared, _PAPERS_BUILD, told)
     reading = built.get("reading", {})

@@ -13,8 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from dntm.corpus.build import PAPERS_BUILD, BuildConfig
-from dntm.corpus.prepare import ReadConfig
+from dntm.corpus.dataset_builder import PAPERS_BUILD, BuildConfig, ReadConfig
 from dntm.corpus.token_store import StoreConfig
 from dntm.model.config import ModelConfig
 from dntm.settings import merged, read_yaml, settle, to_yaml

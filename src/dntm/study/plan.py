@@ -27,8 +27,8 @@ from typing import Any
 
 from dntm.corpus.catalog import CORPORA
 from dntm.corpus.dataset import Dataset
-from dntm.corpus.prepare import prepare, prepare_storyworld
-from dntm.corpus.storyworld.story import StoryworldConfig
+from dntm.corpus.dataset_builder import build_dataset
+from dntm.corpus.storyworld.story import StoryworldConfig, build_storyworld
 from dntm.files import is_locked, locked, new_folder, resolved, write_text
 from dntm.model.config import ModelConfig
 from dntm.study.config import Cell, StudyConfig, StudyFolder
@@ -145,13 +145,13 @@ def train_config(folder: StudyFolder, config: StudyConfig, cell: Cell) -> TrainC
 def _build(target: Path, config: StudyConfig) -> None:
     made = Path(config.corpus)
     if config.corpus == "storyworld":
-        prepare_storyworld(target, StoryworldConfig(seed=config.reading.seed))
+        build_storyworld(target, StoryworldConfig(seed=config.reading.seed))
     elif (made / "dataset.json").is_file():
         Dataset.open(made)
         with new_folder(target) as copy:
             shutil.copytree(made, copy, dirs_exist_ok=True)
     else:
-        prepare(config.corpus, target, config.reading, config.build, given=config.given)
+        build_dataset(config.corpus, target, config.reading, config.build, given=config.given)
 
 
 def _fitting(model: ModelConfig, pretrained: Path) -> ModelConfig:

@@ -1,29 +1,22 @@
-"""The grammar: what an entity is, and how its traits show in a sentence.
+"""The grammar of storyworld: what an entity is, and how its traits show in a sentence.
 
     sentence  -> part "."  |  part connective last part "."
     part      -> opening [e] clause
     last part -> opening [e] last clause
     clause    -> ... | gift [receiver]  |  "called for" call [e] last clause
 
-An opening or a call comes before the mention and shows a trait of the entity that is mentioned
-next, so traits tell who comes; a clause comes after the mention, so traits tell what follows. Who
-is mentioned depends on how many sentences ago it last was. The entities of a sentence differ, so
-nothing that a sentence says about an entity matters again before the sentence ends.
-
-STORYWORLD: the grammar with its words, weights and traits filled in.
+An opening or a call precedes the mention and shows a trait of the entity mentioned next, so traits
+predict who is mentioned; a clause follows the mention, so traits predict what follows. Who is
+mentioned depends on how many sentences ago the entity was last mentioned. All entities of a
+sentence differ, so what a sentence says about an entity matters only after the sentence.
 
 Each entity has a trade, a temper, a place and a thing. The trade never changes; the temper may
-drift; the place changes when the text says so and now and then unseen; the thing changes when it
-is found, lost or given away, and the text always says so.
-
-The words of storyworld, one table a trait.
-
-A trade shares two of its six tasks and one of its three objects with the trade below or above it,
-so that a single sentence may leave two trades open. Tempers, places and things have words of their
-own. The verbs stand first in a clause: they are what follows an entity.
+drift; the place changes when the text says so and sometimes unseen; the thing changes when it is
+found, lost or given away, and the text always says so. A trade shares two of its six tasks and one
+of its three objects with a neighbouring trade, so a single sentence may not determine the trade.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
@@ -32,44 +25,44 @@ Phrase = tuple[str, ...]
 
 
 class Does(Enum):
-    """What a kind of phrase has to do with the trait it is about."""
+    """The relation between a kind of phrase and its trait."""
 
     NOTHING = auto()
-    """The phrase has nothing to do with any trait."""
+    """The phrase is independent of all traits."""
     SHOW = auto()
     """The phrase is drawn given the trait."""
     CHANGE = auto()
-    """The phrase tells the trait's new value, drawn uniformly."""
+    """The phrase states the trait's new value, drawn uniformly."""
     GIVE = auto()
-    """The phrase shows the trait, which then passes to an entity mentioned next."""
+    """The phrase shows the trait, which then passes to the entity mentioned next."""
     CALL = auto()
-    """The phrase calls for another entity, whose traits come next."""
+    """The phrase introduces another entity, whose traits are shown next."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trait:
-    """A hidden property of an entity, drawn uniformly when it is first mentioned."""
+    """A hidden property of an entity, drawn uniformly at its first mention."""
 
     values: int
     drift: float = 0.0
-    """Probability that it is drawn anew after a sentence that mentions the entity."""
+    """Probability of being redrawn after a sentence that mentions the entity."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """Phrases for each value of a trait; given the value, they are equally likely."""
+    """Phrases for each value of a trait; equally likely given the value."""
 
     weight: float
     phrases: Sequence[Sequence[Phrase]]
     does: Does = Does.NOTHING
     trait: int = -1
     slip: float = 0.0
-    """Probability that the phrase is drawn as for a value drawn uniformly."""
+    """Probability that the phrase is drawn for a random value instead."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grammar:
-    """Everything that determines the probability of a story."""
+    """All parameters of the distribution of stories."""
 
     traits: Sequence[Trait]
     openings: Sequence[Kind]
@@ -80,33 +73,26 @@ class Grammar:
     """Probability that a sentence ends after its first part."""
     recency: Sequence[float] = (0.0, 3.0, 2.0, 1.0)
     """Weight of an entity last mentioned 0, 1, 2, and 3 or more sentences ago."""
-    newcomer: float = 2.0
-    """Weight of an entity not yet mentioned."""
+    unseen: float = 2.0
+    """Weight of a new entity."""
 
     @property
     def last_clauses(self) -> Sequence[Kind]:
-        """The clauses after which no other entity comes."""
+        """The clauses after which no other entity is mentioned."""
         return [kind for kind in self.clauses if kind.does not in (Does.GIVE, Does.CALL)]
 
-    @property
-    def words(self) -> list[str]:
-        """Every word of the grammar, sorted."""
-        kinds = (*self.openings, *self.clauses, *self.calls)
-        spoken = {w for kind in kinds for row in kind.phrases for phrase in row for w in phrase}
-        return sorted({*spoken, *self.connectives, "."})
-
     def mention_weights(self, last: Sequence[int], now: int, entities: int) -> list[float]:
-        """Weights of all known entities and, last, of a new one, in sentence `now`.
+        """Weights of the known entities and, last, of a new one, in sentence `now`.
 
-        `last` holds the sentence of each entity's last mention; there are at most `entities`.
+        `last` is the sentence of each entity's last mention; there are at most `entities`.
         """
         oldest = len(self.recency) - 1
         known = [self.recency[min(now - then, oldest)] for then in last]
-        return [*known, self.newcomer if len(last) < entities else 0.0]
+        return [*known, self.unseen if len(last) < entities else 0.0]
 
 
 class Trade(NamedTuple):
-    """What one does all day, wears and works on."""
+    """What one does all day, works on and wears."""
 
     tasks: str
     objects: str
@@ -114,7 +100,7 @@ class Trade(NamedTuple):
 
 
 class Temper(NamedTuple):
-    """How one speaks and the moods one is seen in."""
+    """How one speaks, and one's moods."""
 
     speech: str
     moods: str
@@ -190,122 +176,40 @@ CONNECTIVES = "while and but as"
 NAME_STARTS = "Al Bren Cor Dal El Fen Gar Hes Il Jor Kel Lor Mar Nev Or Per Quil Ros Sel Tam Ul Ver"
 NAME_ENDS = "da mir wyn ric ena sk olo bert issa nor iel und ava ox eth"
 
+TRADE, TEMPER, PLACE, THING = range(4)
+_SLIP = 0.03
 
-def _phrases(*texts: str) -> list[Phrase]:
+
+def _phrases(texts: Iterable[str]) -> list[Phrase]:
     return [tuple(text.split()) for text in texts]
 
 
-def _each(pattern: str, names: Sequence[str]) -> list[list[Phrase]]:
-    """One row for each name, holding the pattern with the name in place of the underscore."""
-    return [_phrases(pattern.replace("_", name)) for name in names]
+def _each(pattern: str, names: Iterable[str]) -> list[list[Phrase]]:
+    """One row per name: the pattern with the name in place of the underscore."""
+    return [_phrases([pattern.replace("_", name)]) for name in names]
 
 
-def _verbs(verbs: str, rest: str, names: Sequence[str]) -> list[list[Phrase]]:
-    """One row for each name, holding each verb followed by the rest."""
-    return [_phrases(*(f"{v} {rest.replace('_', name)}" for v in verbs.split())) for name in names]
+def _verbs(verbs: str, rest: str, names: Iterable[str]) -> list[list[Phrase]]:
+    """One row per name: each verb followed by the rest."""
+    return [_phrases(f"{v} {rest.replace('_', name)}" for v in verbs.split()) for name in names]
 
 
-TRADE, TEMPER, PLACE, THING = range(4)
+def _combined(pairs: Iterable[tuple[str, str]], middle: str) -> list[list[Phrase]]:
+    """One row per pair: each word of the first with each word of the second."""
+    return [
+        _phrases(f"{a} {middle} {b}" for a in first.split() for b in second.split())
+        for first, second in pairs
+    ]
 
-_PLACES, _OBJECTS = list(PLACES), [name for name in THINGS if name != NOTHING]
-_SLIP = 0.03
 
-_OPENINGS = [
-    Kind(weight=0.15, phrases=[[()]]),
-    Kind(
-        weight=0.30,
-        does=Does.SHOW,
-        trait=TRADE,
-        phrases=[_phrases(f"wearing the {trade.garb} ,") for trade in TRADES.values()],
-    ),
-    Kind(
-        weight=0.05,
-        does=Does.SHOW,
-        trait=TEMPER,
-        phrases=[
-            _phrases(*(f"in a {mood} mood ," for mood in temper.moods.split()))
-            for temper in TEMPERS.values()
-        ],
-    ),
-    Kind(weight=0.25, does=Does.SHOW, trait=PLACE, phrases=_each("at the _ ,", _PLACES)),
-    Kind(
-        weight=0.25,
-        does=Does.SHOW,
-        trait=THING,
-        phrases=[_phrases("with empty hands ,"), *_each("with the _ ,", _OBJECTS)],
-    ),
-]
+def _show(
+    weight: float, trait: int, phrases: Sequence[Sequence[Phrase]], slip: float = 0.0
+) -> Kind:
+    return Kind(weight=weight, does=Does.SHOW, trait=trait, phrases=phrases, slip=slip)
 
-_CALLS = [
-    Kind(weight=0.5, does=Does.SHOW, trait=TRADE, phrases=_each("the _ , and", list(TRADES))),
-    Kind(
-        weight=0.25,
-        does=Does.SHOW,
-        trait=PLACE,
-        phrases=_each("someone from the _ , and", _PLACES),
-    ),
-    Kind(
-        weight=0.25,
-        does=Does.SHOW,
-        trait=THING,
-        phrases=[_phrases("a beggar , and"), *_each("someone with the _ , and", _OBJECTS)],
-    ),
-]
 
-_CLAUSES = [
-    Kind(
-        weight=0.44,
-        does=Does.SHOW,
-        trait=TRADE,
-        slip=_SLIP,
-        phrases=[
-            _phrases(*(f"{t} the {o}" for t in trade.tasks.split() for o in trade.objects.split()))
-            for trade in TRADES.values()
-        ],
-    ),
-    Kind(
-        weight=0.10,
-        does=Does.SHOW,
-        trait=TEMPER,
-        slip=_SLIP,
-        phrases=[
-            _phrases(*(f"{s} about the {t}" for s in temper.speech.split() for t in TOPICS.split()))
-            for temper in TEMPERS.values()
-        ],
-    ),
-    Kind(
-        weight=0.16,
-        does=Does.SHOW,
-        trait=PLACE,
-        phrases=[_phrases(*acts.split(" / ")) for acts in PLACES.values()],
-    ),
-    Kind(
-        weight=0.16,
-        does=Does.SHOW,
-        trait=THING,
-        phrases=[_phrases(*uses.split(" / ")) for uses in THINGS.values()],
-    ),
-    Kind(
-        weight=0.04,
-        does=Does.CHANGE,
-        trait=PLACE,
-        phrases=_verbs(JOURNEYS, "to the _", _PLACES),
-    ),
-    Kind(
-        weight=0.02,
-        does=Does.CHANGE,
-        trait=THING,
-        phrases=[_phrases("lost everything"), *_verbs(FINDINGS, "the _", _OBJECTS)],
-    ),
-    Kind(
-        weight=0.04,
-        does=Does.GIVE,
-        trait=THING,
-        phrases=[_phrases("waved to", "bowed to"), *_verbs(GIFTS, "the _ to", _OBJECTS)],
-    ),
-    Kind(weight=0.03, does=Does.CALL, phrases=[_phrases("called for")]),
-    Kind(weight=0.01, phrases=[_phrases(*IDLING.split(" / "))]),
-]
+_GARBS = [trade.garb for trade in TRADES.values()]
+_OBJECTS = [name for name in THINGS if name != NOTHING]
 
 STORYWORLD = Grammar(
     traits=[
@@ -314,10 +218,58 @@ STORYWORLD = Grammar(
         Trait(values=len(PLACES), drift=0.03),
         Trait(values=len(THINGS)),
     ],
-    openings=_OPENINGS,
-    clauses=_CLAUSES,
-    calls=_CALLS,
+    openings=[
+        Kind(weight=0.15, phrases=[[()]]),
+        _show(0.30, TRADE, _each("wearing the _ ,", _GARBS)),
+        _show(
+            0.05,
+            TEMPER,
+            [_phrases(f"in a {m} mood ," for m in t.moods.split()) for t in TEMPERS.values()],
+        ),
+        _show(0.25, PLACE, _each("at the _ ,", PLACES)),
+        _show(0.25, THING, [*_each("with empty hands ,", "_"), *_each("with the _ ,", _OBJECTS)]),
+    ],
+    calls=[
+        _show(0.5, TRADE, _each("the _ , and", TRADES)),
+        _show(0.25, PLACE, _each("someone from the _ , and", PLACES)),
+        _show(
+            0.25,
+            THING,
+            [*_each("a beggar , and", "_"), *_each("someone with the _ , and", _OBJECTS)],
+        ),
+    ],
+    clauses=[
+        _show(0.44, TRADE, _combined([t[:2] for t in TRADES.values()], "the"), slip=_SLIP),
+        _show(
+            0.10,
+            TEMPER,
+            _combined([(t.speech, TOPICS) for t in TEMPERS.values()], "about the"),
+            slip=_SLIP,
+        ),
+        _show(0.16, PLACE, [_phrases(acts.split(" / ")) for acts in PLACES.values()]),
+        _show(0.16, THING, [_phrases(uses.split(" / ")) for uses in THINGS.values()]),
+        Kind(
+            weight=0.04,
+            does=Does.CHANGE,
+            trait=PLACE,
+            phrases=_verbs(JOURNEYS, "to the _", PLACES),
+        ),
+        Kind(
+            weight=0.02,
+            does=Does.CHANGE,
+            trait=THING,
+            phrases=[_phrases(["lost everything"]), *_verbs(FINDINGS, "the _", _OBJECTS)],
+        ),
+        Kind(
+            weight=0.04,
+            does=Does.GIVE,
+            trait=THING,
+            phrases=[_phrases(["waved to", "bowed to"]), *_verbs(GIFTS, "the _ to", _OBJECTS)],
+        ),
+        Kind(weight=0.03, does=Does.CALL, phrases=_each("called for", "_")),
+        Kind(weight=0.01, phrases=[_phrases(IDLING.split(" / "))]),
+    ],
     connectives=CONNECTIVES.split(),
     stop=0.5,
 )
-"""The grammar of the stories. A thing's value 0 is nothing, and nothing cannot be given away."""
+"""The grammar of the stories. Value 0 of a thing is nothing, which cannot be given away."""

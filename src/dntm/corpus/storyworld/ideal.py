@@ -1,29 +1,21 @@
-"""The ideal reader: the exact probability of every token of an anonymised story.
+"""The ideal reader: the exact probability of every token of an anonymized story.
 
-It knows the grammar and sees the tokens, never the traits. For each entity it keeps a belief
-b_e (see `phrases`), and it reads left to right:
+It knows the grammar and reads the tokens, never the traits. For each entity e it keeps a belief
+b_e: the probabilities of all values of all traits, concatenated, and a final 1 for phrases that are
+independent of the traits. The probability of a phrase is linear in it, and so is that of every
+beginning of a phrase, a node of a trie:
 
+    p(phrase | b)     = L_phrase . b
+    mass_node         = sum of L_phrase over the phrases that begin with the node's words
     p(word | opening) = sum_e w_e mass_{node word} . b_e / sum_e w_e mass_node . b_e
     p([e] | opening)  = w_e L . b_e                      / sum_e w_e mass_node . b_e
     p(word | clause)  = mass_{node word} . b_e / mass_node . b_e
     b_e              <- b_e L / (b_e . L)                   on the trait that a phrase shows
     b_e              <- (1 - drift) b_e + drift / values    after a sentence that mentions e
 
-with w_e the weight of being mentioned next, which depends on recency alone. All of it is exact:
-given the tokens, traits are independent of each other and entities of each other, since a phrase
-tells of a single trait and what passes between two entities stands in the text.
-
-PhraseTrie: phrases predicted word by word from what is believed about an entity.
-
-Let b be an entity's belief: the probabilities of all values of all its traits, one trait after the
-other, and a final 1 for phrases that have to do with none. The probability of every phrase is
-linear in it, so it is for every beginning of a phrase:
-
-    p(phrase | b)     = L_phrase . b
-    mass_node         = sum of L_phrase over the phrases that begin with the node's words
-    p(word | node, b) = (mass_{node word} . b) / (mass_node . b)
-
-A complete phrase belongs to one kind and so is about one trait: the traits stay independent.
+where w_e, the weight of being mentioned next, depends on recency alone. This is exact: given the
+tokens, traits are independent of each other and entities of each other, since a phrase shows a
+single trait and the text states what passes between two entities.
 """
 
 import math
@@ -38,33 +30,33 @@ from jaxtyping import Float
 from dntm.corpus.document import Token
 from dntm.corpus.storyworld.grammar import STORYWORLD, Does, Grammar, Kind, Phrase, Trait
 
+EOS = "<eos>"
 Belief = Float[np.ndarray, " values"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Ending:
-    """A complete phrase: its kind, L, and the one value it tells when it changes or gives."""
+    """A complete phrase: its kind, L, and the value it states if it changes or gives a trait."""
 
-    phrase: Phrase
     kind: Kind
     likelihood: Belief
-    value: int | None
+    value: int
 
 
 def slices(traits: Sequence[Trait]) -> list[slice]:
-    """Where each trait stands in a belief."""
+    """The slice of each trait in a belief."""
     ends = np.cumsum([trait.values for trait in traits]).tolist()
     return [slice(end - trait.values, end) for end, trait in zip(ends, traits, strict=True)]
 
 
 def prior(traits: Sequence[Trait]) -> Belief:
-    """The belief about an entity of which nothing is known."""
+    """The belief about a new entity."""
     uniform = [np.full(trait.values, 1 / trait.values) for trait in traits]
     return np.concatenate([*uniform, np.ones(1)])
 
 
 class PhraseTrie:
-    """All phrases that can stand in one place of a sentence; node 0 is the empty beginning."""
+    """All phrases that can stand in one position of a sentence; node 0 is the empty beginning."""
 
     def __init__(self, kinds: Sequence[Kind], traits: Sequence[Trait]) -> None:
         self.children: list[dict[str, int]] = [{}]
@@ -82,19 +74,17 @@ class PhraseTrie:
                         masses.append(np.zeros_like(masses[0]))
                     node = self.children[node][word]
                     masses[node] += ending.likelihood
-                if node in self.endings:
-                    raise ValueError(f"the phrase {' '.join(phrase)!r} belongs to two kinds")
+                assert node not in self.endings, f"{phrase} belongs to two kinds"
                 self.endings[node] = ending
         self.masses: Float[np.ndarray, "nodes values"] = np.stack(masses)
 
 
 def _endings(kind: Kind, weight: float, traits: Sequence[Trait]) -> dict[Phrase, Ending]:
-    """The distinct phrases of a kind that is chosen with probability `weight`."""
-    rows = range(len(kind.phrases))
+    """The phrases of a kind that is chosen with probability `weight`."""
     given: dict[Phrase, Float[np.ndarray, " rows"]] = {}
     for row, phrases in enumerate(kind.phrases):
         for phrase in phrases:
-            given.setdefault(phrase, np.zeros(len(rows)))[row] += 1 / len(phrases)
+            given.setdefault(phrase, np.zeros(len(kind.phrases)))[row] += 1 / len(phrases)
     endings = {}
     for phrase, of_row in given.items():
         likelihood = np.zeros_like(prior(traits))
@@ -103,40 +93,31 @@ def _endings(kind: Kind, weight: float, traits: Sequence[Trait]) -> dict[Phrase,
             likelihood[slices(traits)[kind.trait]] = weight * slipped
         else:
             likelihood[-1] = weight * of_row.mean()
-        value = None
-        if kind.does in (Does.CHANGE, Does.GIVE):
-            told = np.flatnonzero(of_row)
-            if len(told) > 1 or kind.slip:
-                raise ValueError(f"the phrase {' '.join(phrase)!r} must tell one value for certain")
-            value = int(told[0])
-        endings[phrase] = Ending(phrase=phrase, kind=kind, likelihood=likelihood, value=value)
+        stated = np.flatnonzero(of_row)
+        assert kind.does not in (Does.CHANGE, Does.GIVE) or len(stated) == 1
+        endings[phrase] = Ending(kind, likelihood, int(stated[0]))
     return endings
 
 
 class Tries:
-    """The phrases of a grammar, by where they stand."""
+    """The phrases of a grammar, by position in the sentence."""
 
     def __init__(self, grammar: Grammar) -> None:
         self.opening = PhraseTrie(grammar.openings, grammar.traits)
         self.call = PhraseTrie(grammar.calls, grammar.traits)
         self.clause = PhraseTrie(grammar.clauses, grammar.traits)
         self.last_clause = PhraseTrie(grammar.last_clauses, grammar.traits)
-        for node, ending in self.clause.endings.items():
-            if self.clause.children[node]:
-                raise ValueError(f"a clause goes on after {ending.phrase}: its end cannot be told")
+        assert not any(self.clause.children[node] for node in self.clause.endings)
 
 
 @lru_cache(maxsize=8)
 def tries(grammar: Grammar) -> Tries:
-    """The tries of a grammar, made once."""
+    """The tries of a grammar."""
     return Tries(grammar)
 
 
-EOS = "<eos>"
-
-
 class _Place(Enum):
-    """Where in a sentence the reader stands."""
+    """The reader's position in a sentence."""
 
     OPENING = auto()
     CLAUSE = auto()
@@ -151,12 +132,12 @@ class StoryReader:
     _place: _Place
     _trie: PhraseTrie
     _node: int
-    """What was read of the present phrase."""
+    """The words of the current phrase read so far."""
     _belief: Belief
-    """What is believed about the entity of the present phrase, known or not yet mentioned."""
+    """The belief about the entity of the current phrase, already mentioned or not."""
     _weights: Float[np.ndarray, " entities"]
-    """Probability of each known entity, and of a new one, to be mentioned next."""
-    _may_go_on: bool
+    """The probability of each known entity, and of a new one, to be mentioned next."""
+    _may_continue: bool
     """Whether another part may follow the clause."""
 
     def __init__(self, entities: int, grammar: Grammar = STORYWORLD) -> None:
@@ -186,11 +167,11 @@ class StoryReader:
             case _Place.RECEIVER:
                 return 0.0
             case _Place.AFTER_CLAUSE:
-                stop = self.grammar.stop if self._may_go_on else 1.0
+                stop = self.grammar.stop if self._may_continue else 1.0
                 if token == ".":
                     return stop
-                go_on = (1.0 - stop) / len(self.grammar.connectives)
-                return go_on if token in self.grammar.connectives else 0.0
+                continued = (1.0 - stop) / len(self.grammar.connectives)
+                return continued if token in self.grammar.connectives else 0.0
             case _Place.AFTER_STOP:
                 return float(token == EOS)
 
@@ -198,7 +179,7 @@ class StoryReader:
         """Read `token`; return the probability it had."""
         probability = self.probability(token)
         if probability <= 0.0:
-            raise ValueError(f"found {token!r} where no story of the grammar has it")
+            raise ValueError(f"found {token!r}, which no story has here")
         if isinstance(token, int):
             self._read_entity(token - 1)
             return probability
@@ -230,11 +211,11 @@ class StoryReader:
         return float(self._weights[entity]) * shown / self._total()
 
     def _start(self, trie: PhraseTrie, *, first: bool) -> None:
-        """Stand before an opening or a call: any entity may be the one it is about."""
+        """Begin an opening or a call, which may be about any entity."""
         self._place = _Place.OPENING
         self._trie = trie
         self._node = 0
-        self._may_go_on = first
+        self._may_continue = first
         self._weigh_mentions()
         self._belief = self._weights @ self._beliefs[: len(self._weights)]
 
@@ -251,7 +232,7 @@ class StoryReader:
             return
         self._learn(entity, self._trie.endings[self._node])
         self._who, self._belief = entity, self._beliefs[entity]
-        self._trie = self._tries.clause if self._may_go_on else self._tries.last_clause
+        self._trie = self._tries.clause if self._may_continue else self._tries.last_clause
         self._place, self._node = _Place.CLAUSE, 0
 
     def _end_clause(self, ending: Ending) -> None:
@@ -269,7 +250,6 @@ class StoryReader:
             posterior = self._beliefs[entity, where] * ending.likelihood[where]
             self._beliefs[entity, where] = posterior / posterior.sum()
         elif ending.kind.does is Does.CHANGE:
-            assert ending.value is not None
             self._become(entity, ending.kind.trait, ending.value)
 
     def _become(self, entity: int, trait: int, value: int) -> None:
@@ -277,7 +257,7 @@ class StoryReader:
         self._beliefs[entity, self._slices[trait].start + value] = 1.0
 
     def _receive(self, entity: int) -> None:
-        self._place, self._may_go_on = _Place.AFTER_CLAUSE, False
+        self._place, self._may_continue = _Place.AFTER_CLAUSE, False
         if self._gift.value:
             self._become(entity, self._gift.kind.trait, self._gift.value)
             self._become(self._who, self._gift.kind.trait, 0)
@@ -295,7 +275,7 @@ def ideal_log_probabilities(
 ) -> list[list[float]]:
     """Log-probability (nats) of each token and of the end of each sentence.
 
-    `entities` is the most that a story may have, as it was when the story was made.
+    `entities` is the maximum number of entities in a story.
     """
     reader = StoryReader(entities, grammar)
     story = []

@@ -1,20 +1,28 @@
-"""Storyworld: short stories whose distribution is known exactly.
+"""Storyworld: generated stories whose distribution is known exactly.
 
-They are drawn left to right from the `grammar` (the words, the traits of an entity, and the kinds
-of phrases that show or change them) and read by the `ideal` reader (phrases as tries, exact
-inference over the hidden traits).
-
-The hidden traits are drawn forward and then forgotten: `ideal` comes from the tokens alone. The
-text depends on the seed and nothing else, in every process and on every platform.
+Stories are drawn left to right from the `grammar`; the hidden traits are then discarded, and the
+`ideal` reader computes the exact probability of every token from the tokens alone. The text depends
+only on the seed.
 """
 
 import random
 from bisect import bisect
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import accumulate
+from pathlib import Path
+from typing import Any
 
-from dntm.corpus.dataset import SPLITS, Split
+from dntm.corpus.dataset import (
+    SPLITS,
+    LeftOut,
+    Origin,
+    Split,
+    new_dataset,
+    write_documents,
+    write_information,
+)
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.storyworld.grammar import (
     NAME_ENDS,
@@ -26,36 +34,35 @@ from dntm.corpus.storyworld.grammar import (
     Phrase,
 )
 from dntm.corpus.storyworld.ideal import ideal_log_probabilities
+from dntm.corpus.vocabulary import SPECIALS, Vocabulary, load_vocabulary
 
 Choose = Callable[[Sequence[float]], int]
-"""Draws an index with a probability proportional to its weight."""
+"""Draws an index with probability proportional to its weight."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoryworldConfig:
-    """How many stories each split has, and how long they are."""
+    """The number of stories of each split, and their size."""
 
     train: int = 3000
     dev: int = 150
     test: int = 150
     sentences: int = 20
-    """Sentences a story."""
+    """Sentences per story."""
     entities: int = 8
-    """The most entities that a story may have."""
+    """Maximum entities of a story."""
     seed: int = 0
 
     def __post_init__(self) -> None:
         names = len(NAME_STARTS.split()) * len(NAME_ENDS.split())
         if not 2 <= self.entities <= names:
-            raise ValueError(f"{self.entities} entities a story, expected 2 to {names}")
+            raise ValueError(f"{self.entities} entities per story, expected 2 to {names}")
         if self.sentences < 1:
-            raise ValueError(f"{self.sentences} sentences a story, expected at least 1")
+            raise ValueError(f"{self.sentences} sentences per story, expected at least 1")
 
 
 def stories(config: StoryworldConfig, split: Split) -> Iterator[AnonymizedDocument]:
-    """The stories of a split; more of them begin with the same ones."""
-    if split not in SPLITS:
-        raise ValueError(f"the split {split!r} is unknown, expected one of {SPLITS}")
+    """The stories of a split; a larger split begins with those of a smaller one."""
     for number in range(getattr(config, split)):
         rng = random.Random(f"storyworld {config.seed} {split} {number}")
         sentences = tell(config.sentences, config.entities, chooser(rng))
@@ -69,7 +76,7 @@ def stories(config: StoryworldConfig, split: Split) -> Iterator[AnonymizedDocume
 
 
 def chooser(rng: random.Random) -> Choose:
-    """Draw with `random()` alone, whose sequence Python guarantees for a seed."""
+    """Draw with `random()` only, whose sequence Python guarantees for a seed."""
 
     def choose(weights: Sequence[float]) -> int:
         totals = list(accumulate(weights))
@@ -81,16 +88,16 @@ def chooser(rng: random.Random) -> Choose:
 def tell(
     sentences: int, entities: int, choose: Choose, grammar: Grammar = STORYWORLD
 ) -> list[list[Token]]:
-    """Tell one story, leaving every choice to `choose`."""
+    """Generate one story; `choose` makes all choices."""
     teller = Teller(entities, choose, grammar)
     return [list(teller.sentence()) for _ in range(sentences)]
 
 
 class Teller:
-    """Tells a story sentence by sentence; knows the traits of all entities."""
+    """Generates a story sentence by sentence, from the traits of all entities."""
 
     def __init__(self, entities: int, choose: Choose, grammar: Grammar = STORYWORLD) -> None:
-        """Tell of at most this many entities."""
+        """Generate at most this many entities."""
         self.grammar = grammar
         self._choose = choose
         self._entities = entities
@@ -99,7 +106,7 @@ class Teller:
         self._now = -1
 
     def sentence(self) -> Iterator[Token]:
-        """Tell the next sentence, its end mark excluded."""
+        """Generate the next sentence, without <eos>."""
         self._drift()
         self._now += 1
         clause = yield from self._part(self.grammar.openings, self.grammar.clauses)
@@ -113,7 +120,7 @@ class Teller:
     def _part(
         self, openings: Sequence[Kind], clauses: Sequence[Kind]
     ) -> Generator[Token, None, Kind]:
-        """Choose who it is about, then tell what leads to the mention and what follows it."""
+        """Choose an entity, then generate the phrases before and after its mention."""
         entity = self._who()
         traits = self._traits[entity]
         yield from self._phrase(self._kind(openings), traits)
@@ -150,7 +157,7 @@ class Teller:
         return kind.phrases[value][self._uniformly(len(kind.phrases[value]))]
 
     def _drift(self) -> None:
-        """Draw some traits anew of those whom the sentence before mentioned."""
+        """Redraw some traits of the entities mentioned in the previous sentence."""
         for traits, last in zip(self._traits, self._last, strict=True):
             for number, trait in enumerate(self.grammar.traits):
                 if last == self._now and trait.drift > 0 and self._happens(trait.drift):
@@ -167,3 +174,35 @@ def _names(number: int, rng: random.Random) -> list[str]:
     names = [start + end for start in NAME_STARTS.split() for end in NAME_ENDS.split()]
     choose = chooser(rng)
     return [names.pop(choose([1.0] * len(names))) for _ in range(number)]
+
+
+def build_storyworld(
+    target: Path,
+    config: StoryworldConfig,
+    *,
+    vocabulary_of: Path | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Write a dataset of stories; every word has a row, so the ideal reader stays ideal."""
+    made = [(str(split), story) for split in SPLITS for story in stories(config, split)]
+    words = Counter(
+        word for _, d in made for s in d.sentences for word in s if isinstance(word, str)
+    )
+    size = len(SPECIALS) + config.entities + len(words)
+    vocabulary = Vocabulary.from_counts(words, size=size, entities=config.entities)
+    if vocabulary_of:
+        vocabulary = load_vocabulary(vocabulary_of, entities=config.entities)
+        missing = set(words) - set(vocabulary.words)
+        if vocabulary.entities < config.entities or missing:
+            raise ValueError(
+                f"the vocabulary of {vocabulary_of} has {vocabulary.entities} entities and lacks "
+                f"{len(missing)} words of the stories, expected at least {config.entities} "
+                "entities and every word"
+            )
+    settings = asdict(config) | {"vocabulary_of": str(vocabulary_of) if vocabulary_of else None}
+    origin = Origin(corpus="storyworld", licence="MIT (generated by this program)")
+    with new_dataset(target, overwrite=overwrite) as folder:
+        statistics = write_documents(folder, made, vocabulary)
+        return write_information(
+            folder, vocabulary, statistics, settings=settings, origin=origin, left_out=LeftOut()
+        )

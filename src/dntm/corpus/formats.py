@@ -1,14 +1,12 @@
-"""Reading a corpus: which files of a source belong to it, in which format, document by document.
+"""Corpus formats: which files of a source are read, in which format, one document at a time.
 
-JSON lines, one document a line, as coreference systems exchange them.
+JSON lines hold one document per line, as coreference systems exchange them: "sentences":
+[["Mary", ...], ...], a name under "doc_key", "doc_id" or "id", and chains in one of two forms:
 
-Two ways of writing chains are known:
-
-    "clusters":          [[[3, 4], ...], ...]         offsets over the whole document, ends included
+    "clusters":          [[[3, 4], ...], ...]         offsets in the document, end included
     "mention_clusters":  [[[0, 3, 5], ...], ...]      sentence, start, end excluded (PreCo)
 
-beside "sentences": [["Mary", ...], ...] and a name under "doc_key", "doc_id" or "id". Sentences
-without words are left out: PreCo parts paragraphs with a sentence of one space.
+Sentences without words are removed: PreCo separates paragraphs by a sentence of one space.
 """
 
 import json
@@ -24,14 +22,7 @@ from typing import Any, Literal
 
 from dntm.corpus import conll, text
 from dntm.corpus.document import Document, Mention, are_sentences, check
-from dntm.corpus.source import (
-    LONGEST_LINE,
-    Block,
-    EmptyInputError,
-    InputError,
-    files_below,
-    numbered_lines,
-)
+from dntm.corpus.source import Block, EmptyInputError, InputError, files_below, numbered_lines
 
 Format = Literal["conll2012", "conllu", "json", "text", "inline"]
 ANNOTATED: tuple[Format, ...] = ("conll2012", "conllu", "json")
@@ -49,13 +40,13 @@ def files_and_format(
 ) -> tuple[list[Path], Format]:
     """The files of a source that belong to the corpus, and their format.
 
-    In a folder, annotated files come before plain text (a README.txt beside them is not read),
-    and OntoNotes' `*_gold_conll` before automatic annotation. Where the format cannot be told,
-    the error names the `option` with which the user can give it.
+    In a folder, plain text is ignored if there are annotated files (such as a README.txt), and
+    OntoNotes' `*_gold_conll` is preferred to automatic annotation. If the format cannot be
+    recognized, the error names the `option` that sets it.
     """
     files = files_below(source)
     if source.is_file():
-        return files, given or _inline(recognise(source), files)
+        return files, given or _inline(recognize(source), files)
     by_format: dict[Format, list[Path]] = {}
     for path in files:
         if known := _format_of_name(path):
@@ -70,10 +61,10 @@ def files_and_format(
     return gold or found, chosen
 
 
-def _inline(recognised: Format, files: list[Path]) -> Format:
-    """Plain text is inline where all of its files clearly are."""
-    inline = recognised == "text" and all(map(is_inline, files))
-    return "inline" if inline else recognised
+def _inline(recognized: Format, files: list[Path]) -> Format:
+    """Plain text is inline if all of its files clearly have inline markup."""
+    inline = recognized == "text" and all(map(is_inline, files))
+    return "inline" if inline else recognized
 
 
 def _only_format(source: Path, by_format: dict[Format, list[Path]], option: str) -> Format:
@@ -91,8 +82,8 @@ def _only_format(source: Path, by_format: dict[Format, list[Path]], option: str)
     return annotated[0] if annotated else "text"
 
 
-def recognise(path: Path) -> Format:
-    """The format of a file by its name or, failing that, its first lines."""
+def recognize(path: Path) -> Format:
+    """The format of a file by its name, else by its first lines."""
     if known := _format_of_name(path):
         return known
     for number, line in numbered_lines(path):
@@ -113,8 +104,8 @@ _INLINE = re.compile(rb"\[\d{1,4}\][.,;:!?]?")
 def is_inline(path: Path) -> bool:
     """Whether a plain text clearly has inline markup, such as `[1] saw [2]. Then [1] left`.
 
-    Citations look alike. So at least every thirtieth word of its beginning is one, some number
-    comes back, and some line begins with one.
+    Citations look alike. So at least every thirtieth word must be a mark, some number must be
+    repeated, and some line must begin with a mark.
     """
     words: list[bytes] = []
     begins = False
@@ -130,14 +121,11 @@ def is_inline(path: Path) -> bool:
 
 
 _SAMPLE = 5_000
-"""Words by which a text is known."""
+"""Words of a text that are examined."""
 
 
 def has_chains(path: Path, format: Format) -> bool:  # noqa: A002
-    """Whether a file annotates chains, be it that some of its documents have none.
-
-    Of a file that cannot be read the answer does not matter: reading its documents tells why.
-    """
+    """Whether a file annotates chains, even if some of its documents have none."""
     if format == "conllu":
         with suppress(InputError):
             return any(b"Entity=" in line for _, line in numbered_lines(path))
@@ -158,24 +146,21 @@ def read_documents(
     *,
     empty: list[str] | None = None,
     called: str | None = None,
-    version: text.Version = text.VERSION,
-    places: bool = True,
-    longest: int = LONGEST_LINE,
+    spans: bool = True,
 ) -> Iterator[Document]:
-    """Every document of the files, one at a time.
+    """Read the documents of the files, one at a time.
 
-    A malformed one raises InputError, or, where `skipped` is given, is left out and noted there;
-    in the same way one without a word where `empty` is given.
-    Errors name the file, or what it is `called`. Plain text is cut by a `version` of the rules;
-    without `places` nobody asks where its words stand. No line has more bytes than `longest`.
+    A malformed document raises InputError; if `skipped` is given, it is skipped and the error is
+    appended there. `empty` does the same for documents without a word only. Errors name the file,
+    or `called` if given. Without `spans`, plain text is read faster, without word positions.
     """
-    blocks, parse = _reader(format, documents, version, places=places)
+    blocks, parse = _reader(format, documents, spans=spans)
     for path in files:
         relative = path.relative_to(source).as_posix() if path != source else path.name
         label = re.sub(r"\.(txt|text|conllu|jsonl|json)?(\.gz)?$", "", relative)
         found = False
         try:
-            for block in blocks(path, longest=longest):
+            for block in blocks(path):
                 found = True
                 try:
                     document = parse(replace(block, label=label, path=called or block.path))
@@ -195,10 +180,9 @@ def read_documents(
 def _reader(
     format: Format,  # noqa: A002
     documents: text.Documents,
-    version: text.Version,
     *,
-    places: bool,
-) -> tuple[Callable[..., Iterator[Block]], Callable[[Block], Document]]:
+    spans: bool,
+) -> tuple[Callable[[Path], Iterator[Block]], Callable[[Block], Document]]:
     if format == "conll2012":
         return conll.blocks_2012, conll.parse_2012
     if format == "conllu":
@@ -207,13 +191,7 @@ def _reader(
         return json_blocks, parse_json
     return (
         partial(text.blocks, documents=documents),
-        partial(
-            text.parse,
-            documents=documents,
-            inline=format == "inline",
-            version=version,
-            places=places,
-        ),
+        partial(text.parse, documents=documents, inline=format == "inline", spans=spans),
     )
 
 
@@ -234,9 +212,9 @@ def _note(error: InputError, skipped: list[str] | None, empty: list[str] | None)
 _NAMES = ("doc_key", "doc_id", "id", "name")
 
 
-def json_blocks(path: Path, longest: int = LONGEST_LINE) -> Iterator[Block]:
-    """One block a line that is not empty."""
-    for number, line in numbered_lines(path, longest):
+def json_blocks(path: Path) -> Iterator[Block]:
+    """One block per line that is not empty."""
+    for number, line in numbered_lines(path):
         if line.strip():
             yield Block(str(path), number, [line])
 

@@ -1,0 +1,372 @@
+"""Dataset builder: from a corpus by name, or any file or folder, to a dataset folder.
+
+Documents stream through a temporary file, so a corpus need not fit into memory:
+
+    source -> documents -> chains -> (temporary file) -> vocabulary of the training split -> names
+    and unknown words -> parts -> entity numbers -> one file per split
+
+The vocabulary is counted before names and unknown words become entities, since these depend on it.
+Words with a capital inside a sentence are names whatever the vocabulary and are not counted; a word
+with a capital at the beginning of a sentence is counted if the training split also has it in lower
+case. (With `entities_from="repeated"`: all words outside mentions are counted.)
+
+Departure: the paper counts more entities than there are chains and does not say how; here entities
+are chains, and named entities outside chains only on request.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from dntm.corpus.anonymize import AnonymizeConfig, MarkedDocument, mark_chains, mark_words
+from dntm.corpus.catalog import CORPORA, Corpus, belongs, files_of, locate
+from dntm.corpus.dataset import (
+    SPLITS,
+    LeftOut,
+    Origin,
+    new_dataset,
+    write_documents,
+    write_information,
+)
+from dntm.corpus.document import AnonymizedDocument, Document, Span
+from dntm.corpus.entities import CLOSED, Capitals, Lexicon
+from dntm.corpus.formats import ANNOTATED, Format, files_and_format, read_documents
+from dntm.corpus.resolver import INSTALL, Resolver, StanzaResolver, resolve
+from dntm.corpus.splits import automatic, check_fractions, dev_as_test
+from dntm.corpus.text import Documents
+from dntm.corpus.vocabulary import SPECIALS, TextSettings, Vocabulary, load_vocabulary
+from dntm.files import resolved
+from dntm.settings import plain, settle
+
+Entities = Literal["chains", "names", "unknown", "resolver", "none"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadConfig:
+    """How a source is read and split."""
+
+    format: Format | None = None
+    """Format of the files; recognized if omitted. inline: text with [1], [2] as mentions."""
+    documents: Documents = "file"
+    """Plain text: one document per file, or one between empty lines (one paragraph per line)."""
+    on_error: Literal["stop", "skip"] = "stop"
+    """Stop at a malformed document, or skip and count it."""
+    limit: int | None = None
+    """Read only this many documents."""
+    leave_out: tuple[str, ...] = ()
+    """Skip documents whose names match one of these patterns, such as 'GUM_fiction_*'."""
+    splits: Path | None = None
+    """File with the ids of train, dev and test (lines of id and split, or headings and list items),
+    or folder with train.ids, dev.ids, test.ids."""
+    fractions: tuple[float, float, float] | None = None
+    """Split by seeded shares of train, dev and test. If omitted: by --splits, else by the names of
+    folders and files, else .8 .1 .1."""
+    dev_as_test: bool = False
+    """For a corpus without a test split: use dev as test, and a seeded tenth of train as dev."""
+    seed: int = 1
+    """Seed of random splits and of storyworld."""
+    coref_model: Path | None = None
+    """Weights of the coreference model for --entities resolver (extra: coref)."""
+
+    def __post_init__(self) -> None:
+        settle(self)
+        if self.limit is not None and self.limit < 1:
+            raise ValueError(f"limit is {self.limit}, expected at least 1")
+        if self.fractions is not None:
+            check_fractions(self.fractions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildConfig(AnonymizeConfig):
+    """What becomes an entity, the length of documents, and the size of the vocabulary."""
+
+    entities: tuple[Entities, ...] | None = None
+    """What counts as an entity: chains (as annotated), names (runs of capitalized words), unknown
+    (words outside the vocabulary), resolver (a coreference model), or none. If omitted: chains, or
+    names and unknown words for plain text."""
+    max_entities: int = 50
+    """Entity rows of the vocabulary."""
+    overflow: Literal["drop", "evict"] | None = None
+    """Drop documents (or parts) with more entities than rows, or keep them and reassign the row of
+    the entity mentioned longest ago (evict). If omitted: evict if names or unknown words are
+    entities from their first mention on, else drop."""
+    max_sentences: int | None = None
+    """Divide documents into near-equal parts of at most this many sentences; 0: never. If omitted:
+    the corpus's default, or never."""
+    vocabulary_size: int = 10_000
+    """Rows of the vocabulary, including entities and special tokens."""
+    vocabulary_of: Path | None = None
+    """Use the vocabulary of this dataset, run, checkpoint or pretraining run (default: the bundled
+    model) instead of counting one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_entities < 1:
+            raise ValueError(f"max_entities is {self.max_entities}, expected at least 1")
+        if self.vocabulary_size <= (least := len(SPECIALS) + self.max_entities):
+            raise ValueError(
+                f"vocabulary_size is {self.vocabulary_size}, expected more than {least}: "
+                f"{len(SPECIALS)} special and {self.max_entities} entity rows count too"
+            )
+        if self.max_sentences is not None and self.max_sentences < 0:
+            raise ValueError(f"max_sentences is {self.max_sentences}, expected at least 0")
+        if self.entities == ():
+            raise ValueError("no kind of entity given, expected at least one")
+        if self.entities is not None and "none" in self.entities and len(self.entities) > 1:
+            raise ValueError(f"entities {', '.join(self.entities)}: none excludes all other kinds")
+
+    def resolved(self, vocabulary: Vocabulary | None = None, **defaults: Any) -> "BuildConfig":
+        """The settings with omitted values filled from the corpus and a given vocabulary."""
+        missing = {name: v for name, v in defaults.items() if getattr(self, name) is None}
+        config = replace(self, **missing)
+        if config.overflow is None:
+            found = {"names", "unknown"}.intersection(config.entities or ())
+            evict = found and self.entities_from == "first"
+            config = replace(config, overflow="evict" if evict else "drop")
+        if vocabulary is None:
+            return config
+        return replace(
+            config,
+            max_entities=vocabulary.entities,
+            vocabulary_size=len(vocabulary),
+            lower_case=config.lower_case or vocabulary.lower_case,
+        )
+
+
+PAPERS_BUILD = BuildConfig(entities_from="repeated")
+"""The paper's setting: only repeated entities; documents with too many entities are dropped."""
+
+
+def build_dataset(
+    source: str,
+    target: Path,
+    reading: ReadConfig,
+    config: BuildConfig,
+    *,
+    given: str | None = None,
+    overwrite: bool = False,
+    skipped: list[str] | None = None,
+    empty: list[str] | None = None,
+    progress: Callable[[Iterable[Document]], Iterable[Document]] = iter,
+) -> dict[str, Any]:
+    """Build a dataset and return the content of its `dataset.json`.
+
+    `given` is a local copy of a corpus known by name. With `on_error="skip"`, the errors of
+    malformed documents are appended to `skipped`. If `empty` is given, files and documents without
+    a word are skipped and noted there.
+    """
+    skipped = [] if skipped is None else skipped
+    corpus = CORPORA.get(source) or Corpus.of_path(source)
+    if given and source not in CORPORA:
+        raise ValueError(f"--from {given} needs a corpus known by name, not {source!r}")
+    located = locate(corpus, given if source in CORPORA else source)
+    _check_target(target, located.documents)
+    files, format_ = files_and_format(located.documents, reading.format or corpus.format)
+    files = files_of(corpus, files, located.documents)
+    if format_ in ANNOTATED and reading.documents != "file":
+        raise ValueError(
+            f"--documents {reading.documents} is for plain text: {format_} marks documents"
+        )
+    vocabulary = None
+    if config.vocabulary_of is not None:
+        vocabulary = load_vocabulary(config.vocabulary_of, entities=config.max_entities)
+    config = _with_defaults(config, corpus, format_).resolved(vocabulary)
+    left_out = LeftOut()
+    read = read_documents(
+        located.documents,
+        files,
+        format_,
+        documents=reading.documents,
+        skipped=skipped if reading.on_error == "skip" else None,
+        empty=empty,
+        spans=False,
+    )
+    wanted = (d for d in read if not any(fnmatchcase(d.name, p) for p in reading.leave_out))
+    documents = islice(_of_corpus(wanted, corpus, left_out, skipped), reading.limit)
+    resolver = _resolver(config, reading.coref_model)
+    origin = Origin(
+        corpus=source,
+        given=given,
+        version=located.version,
+        digest=_digest(files, located.documents),
+        licence=corpus.licence,
+    )
+    with new_dataset(target, overwrite=overwrite) as folder:
+        staged = folder / "staged.jsonl"
+        keys = _stage(progress(documents), staged, config, resolver)
+        assign = automatic(
+            keys, reading.splits or located.splits, reading.fractions, seed=reading.seed
+        )
+        if reading.dev_as_test:
+            assign = dev_as_test(keys, assign, reading.seed)
+        split_of = [assign(*key) for key in keys]
+        left_out.in_no_split = sum(split not in SPLITS for split in split_of)
+        vocabulary = vocabulary or _count_vocabulary(_staged(staged, split_of), config)
+        vocabulary = replace(vocabulary, settings=_text_settings(config))
+        parts = _anonymized(_staged(staged, split_of), vocabulary, config, left_out)
+        statistics = write_documents(folder, parts, vocabulary)
+        staged.unlink()
+        settings = {**plain(asdict(config)), "reading": plain(asdict(reading))}
+        settings["reading"]["format"] = format_
+        return write_information(
+            folder, vocabulary, statistics, settings=settings, origin=origin, left_out=left_out
+        )
+
+
+def _check_target(target: Path, source: Path) -> None:
+    here, there = resolved(target), resolved(source)
+    if here == there or here in there.parents:
+        raise ValueError(f"{target} is or contains the source {source}: choose another folder")
+
+
+def _with_defaults(config: BuildConfig, corpus: Corpus, format_: Format) -> BuildConfig:
+    """The settings with the defaults of the corpus and its format."""
+    annotated = format_ in ANNOTATED or format_ == "inline"
+    if config.named_entities and format_ != "conll2012":
+        raise ValueError(f"--named-entities needs the column of CoNLL-2012, found {format_}")
+    if not annotated and config.entities == ("chains",):
+        raise ValueError("plain text has no chains: pass --entities names, unknown or resolver")
+    entities = ("chains",) if annotated else ("names", "unknown")
+    config = config.resolved(**{"entities": entities, "max_sentences": 0, **corpus.settings})
+    # Inline markup is anonymized already: every [k] is an entity, even if mentioned once.
+    return replace(config, keep_single=True) if format_ == "inline" else config
+
+
+def _text_settings(config: BuildConfig) -> TextSettings:
+    return TextSettings(
+        lower_case=config.lower_case,
+        entities=config.entities or (),
+        entities_from=config.entities_from,
+    )
+
+
+def _of_corpus(
+    documents: Iterable[Document], corpus: Corpus, left_out: LeftOut, skipped: list[str]
+) -> Iterator[Document]:
+    for document in documents:
+        if belongs(corpus, document.name):
+            yield document
+        else:
+            left_out.not_of_the_corpus += 1
+    left_out.malformed = len(skipped)
+
+
+def _digest(files: list[Path], root: Path) -> str:
+    """SHA-256 of the names and contents of the files."""
+    digest = hashlib.sha256()
+    for path in files:
+        name = path.relative_to(root).as_posix() if path != root else path.name
+        digest.update(f"{name}\0".encode())
+        if path.is_file():
+            with path.open("rb") as handle:
+                digest.update(hashlib.file_digest(handle, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _resolver(config: BuildConfig, model: Path | None) -> Resolver | None:
+    if "resolver" not in (config.entities or ()):
+        return None
+    if model is None:
+        raise ValueError(f"--entities resolver needs --coref-model and the extra: {INSTALL}")
+    return StanzaResolver(model)
+
+
+def _stage(
+    documents: Iterable[Document], staged: Path, config: BuildConfig, resolver: Resolver | None
+) -> list[tuple[str, str]]:
+    """Write each document with its chains; return names and source files."""
+    keys: list[tuple[str, str]] = []
+    seen: dict[tuple[str, str], str] = {}
+    with staged.open("w", encoding="utf-8") as handle:
+        for document in documents:
+            other = seen.setdefault((document.name, document.part), document.source)
+            if len(seen) == len(keys):
+                raise ValueError(
+                    f"{document.source}: document {document.name!r} part {document.part!r} is "
+                    f"also in {other}, expected each document once"
+                )
+            marked = _with_chains(document, config, resolver)
+            handle.write(json.dumps([marked.name, marked.sentences, marked.mentions]) + "\n")
+            keys.append((document.name, document.source))
+    return keys
+
+
+def _with_chains(
+    document: Document, config: BuildConfig, resolver: Resolver | None
+) -> MarkedDocument:
+    kinds = config.entities or ("chains",)
+    found = document if "chains" in kinds else replace(document, chains=())
+    if resolver is not None:
+        resolved = resolve(document, resolver)
+        found = replace(found, chains=[*found.chains, *resolved.chains])
+    if "none" in kinds:
+        found = replace(found, chains=(), named_entities=())
+    return mark_chains(found, kinds, config)
+
+
+def _staged(staged: Path, split_of: list[str | None]) -> Iterator[tuple[str, MarkedDocument]]:
+    with staged.open(encoding="utf-8", newline="\n") as handle:
+        for line, split in zip(handle, split_of, strict=True):
+            if split in SPLITS:
+                name, sentences, mentions = json.loads(line)
+                mentions = [[Span(*span) for span in spans] for spans in mentions]
+                yield split, MarkedDocument(name=name, sentences=sentences, mentions=mentions)
+
+
+def _count_vocabulary(
+    documents: Iterable[tuple[str, MarkedDocument]], config: BuildConfig
+) -> Vocabulary:
+    counts: Counter[str] = Counter()
+    initial: Counter[str] = Counter()
+    names = config.entities_from == "first" and "names" in (config.entities or ())
+    for split, document in documents:
+        if split == "train":
+            if names:
+                _count_non_names(document, counts, initial)
+                continue
+            for part in document.parts(config.max_sentences):
+                if part.entities <= config.max_entities or config.overflow == "evict":
+                    counts.update(part.words())
+    lower = CLOSED | {word for word in counts if word[0].islower()}
+    for word, count in initial.items():
+        if word.lower() in lower:
+            counts[word] += count
+    if config.lower_case:
+        lowered: Counter[str] = Counter()
+        for word, count in counts.items():
+            lowered[word.lower()] += count
+        counts = lowered
+    return Vocabulary.from_counts(counts, size=config.vocabulary_size, entities=config.max_entities)
+
+
+def _count_non_names(document: MarkedDocument, counts: Counter[str], initial: Counter[str]) -> None:
+    """Count words that cannot be names; capitalized words at sentence beginnings separately."""
+    for words, mentions in zip(document.sentences, document.mentions, strict=True):
+        taken = {w for span in mentions for w in range(span.start, span.end)}
+        capitals = Capitals(words, taken)
+        for w, word in enumerate(words):
+            if w not in taken and not capitals.marks_name(w):
+                (initial if word[0].isupper() else counts)[word] += 1
+
+
+def _anonymized(
+    documents: Iterable[tuple[str, MarkedDocument]],
+    vocabulary: Vocabulary,
+    config: BuildConfig,
+    left_out: LeftOut,
+) -> Iterator[tuple[str, AnonymizedDocument]]:
+    """Every part that is kept, with its split."""
+    lexicon = Lexicon(vocabulary)
+    for split, document in documents:
+        whole = mark_words(document, config.entities or (), lexicon, config.entities_from)
+        for part in whole.parts(config.max_sentences):
+            if part.entities > config.max_entities and config.overflow == "drop":
+                left_out.too_many_entities += 1
+            else:
+                yield split, part.anonymized(lower_case=config.lower_case)
