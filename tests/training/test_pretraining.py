@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from dntm.corpus.token_store import StoreConfig, TokenStore, build_store
-from dntm.evaluation.guesses import recover
+from dntm.evaluation.ranks import recover
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
 from dntm.training import pretraining

@@ -1,8 +1,4 @@
-"""`dntm export`: a trained model as a folder for others.
-
-The folder has a model card: what the model learned from, how, and what it came to, from its run's
-own files.
-"""
+"""`dntm export`: a trained model as a small folder, with a model card made from its run's files."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,39 +7,38 @@ from typing import Any
 import tyro
 import yaml
 
-from dntm.evaluation.groups import TITLES
+from dntm.evaluation.groups import Group
 from dntm.files import new_folder
 from dntm.settings import read_json, read_yaml
 
 _LIMITS = (
-    "What the model has come to think of a name says what contexts it was seen in, not what is "
-    "true of anybody. It knows the languages and kinds of text it learned from, and no others. "
-    "Of a model that has read no more than some million words, continuations make no sense for "
-    "long, and surprisals are no substitute for those of a large language model. What its texts "
-    "say of people and groups, it repeats."
+    "The inferred meaning of a name reflects the contexts in which it was read, not facts about "
+    "anybody. The model knows only the languages and kinds of text that it was trained on. A model "
+    "trained on a few million words does not produce coherent continuations, and its surprisals do "
+    "not replace those of a large language model. It repeats what its texts say about people and "
+    "groups."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """Write a run's best weights, in half precision, with vocabulary, settings and model card."""
+    """Write the best weights of a run with vocabulary, settings and model card."""
 
     run_folder: tyro.conf.Positional[Path]
-    """A finished run (dntm train)."""
+    """A finished run of dntm train."""
     static: Path | None = None
-    """The finished run of a baseline, or its checkpoint, to stand beside the model as its static
-    twin."""
+    """A run or checkpoint of a baseline, exported as the static baseline of the model."""
     output_dir: Path
-    """The folder to make."""
+    """The folder to create."""
     note: str = ""
-    """More about the data for the model card, such as licences."""
+    """A note on the data for the model card, such as its licences."""
     half: bool = True
-    """Two bytes a weight instead of four."""
+    """Store weights in half precision."""
     overwrite: bool = False
-    """Replace the folder if it exists."""
+    """Replace an existing folder."""
 
     def run(self) -> None:
-        """Write the folder and say how large it is."""
+        """Write the folder and print its size."""
         from dntm.model.checkpoint import write_checkpoint
         from dntm.model.text_model import TextModel
         from dntm.reader.engine import baseline
@@ -54,55 +49,41 @@ class Export:
         card = model_card(self.run_folder, self.static, self.note)
         with new_folder(self.output_dir, overwrite=self.overwrite) as folder:
             write_checkpoint(model.model, model.vocabulary, folder, half=self.half)
-            _copy_cache(self.run_folder, folder)
             (folder / "README.md").write_text(card, encoding="utf-8")
             if static is not None:
                 (folder / "static").mkdir()
                 write_checkpoint(static, model.vocabulary, folder / "static", half=self.half)
-                _copy_cache(self.static or self.run_folder, folder / "static")
         size = sum(path.stat().st_size for path in self.output_dir.rglob("*") if path.is_file())
         print(f"model: {self.output_dir} ({size / 1e6:.1f} MB)")
 
 
-def _copy_cache(run: Path, folder: Path) -> None:
-    """Let a checkpoint carry the caches that were tuned for the run's weights, if any."""
-    from dntm.model.cache import CACHES
-    from dntm.model.checkpoint import best_of
-
-    for kind in CACHES.values():
-        if found := kind.load(best_of(run)):
-            found.save(folder)
-
-
 def model_card(run: Path, static: Path | None = None, note: str = "") -> str:
-    """The card in Markdown; `static` is the run of the baseline beside the model, `note` tells
-    more about the data.
-    """
+    """The card in Markdown; `static` is the run of the static baseline."""
     try:
         return _card(run, static, note)
     except (LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"{run} is damaged: no model card can be made of it: {error!r}") from None
+        raise ValueError(f"{run} is damaged: cannot write its model card: {error!r}") from None
 
 
 def _card(run: Path, static: Path | None, note: str) -> str:
     config = _read_yaml(run / "config.yaml")
     if "text" in config:
-        raise ValueError(f"{run} is a pretraining run, expected one of dntm train")
+        raise ValueError(f"{run} is a pretraining run, expected a run of dntm train")
     dataset = read_json(Path(config["dataset"]) / "dataset.json")
-    sizes = config["model"]
+    model = config["model"]
     parts = [
         "# Model card",
         (
-            f"A Dynamic Neural Text Model, variant {sizes['variant']}, merging {sizes['merging']}: "
-            "it builds the meaning of names and unknown words while it reads a text."
+            f"A Dynamic Neural Text Model, variant {model['variant']}, merging {model['merging']}. "
+            "It builds embeddings of names and unknown words while it reads a text."
         ),
         "## Data",
         _data(dataset, config) + (f"\n- {note}" if note else ""),
         "## Training",
         _training(config, static),
         "## Perplexity",
-        _perplexities(run, static),
-        "## What it is not good for",
+        _perplexities(run, static, Path(config["dataset"])),
+        "## Limitations",
         _LIMITS,
     ]
     return "\n\n".join(parts) + "\n"
@@ -112,7 +93,7 @@ def _data(dataset: dict[str, Any], config: dict[str, Any]) -> str:
     source, counts = dataset["source"], dataset["counts"]["train"]
     lines = [
         f"- Language modelling: {source['corpus']}",
-        f"- In training: {counts['documents']:,} documents, {counts['tokens']:,} tokens",
+        f"- Training split: {counts['documents']:,} documents, {counts['tokens']:,} tokens",
         f"- Vocabulary: {dataset['vocabulary']:,} rows",
         f"- Licences: {source['licence']}",
     ]
@@ -120,60 +101,51 @@ def _data(dataset: dict[str, Any], config: dict[str, Any]) -> str:
         text = _read_yaml(Path(config["pretrained"]) / "config.yaml")
         store = read_json(Path(config["pretrained"]) / "text" / "text.json")
         names = ", ".join(Path(path).name for path in text["text"])
-        lines.append(f"- Pretraining: {names}, {store['tokens']:,} words in short sentences.")
+        lines.append(f"- Pretraining: {names}, {store['tokens']:,} words in short sentences")
     return "\n".join(lines)
 
 
 def _training(config: dict[str, Any], static: Path | None) -> str:
     shown = {"seed": config["seed"], "model": config["model"], "training": config["training"]}
-    lines = ["Trained with these settings of `dntm train`:", "", "```"]
-    lines += yaml.safe_dump(shown, sort_keys=False).splitlines()
-    lines.append("```")
+    text = f"Settings of `dntm train`:\n\n```\n{yaml.safe_dump(shown, sort_keys=False)}```"
     if config.get("start_from"):
-        start = Path(config["start_from"]).name
-        lines += ["", f"Its weights began as those of the run {start}, where they fit."]
+        text += f"\n\nInitialized from the weights of the run {Path(config['start_from']).name}."
     if static:
-        pointer = " and without a pointer" if config["model"].get("pointer") else ""
-        lines += ["", f"`static/` is a baseline without dynamic embeddings{pointer}."]
-    return "\n".join(lines)
+        text += "\n\n`static/` is a baseline without dynamic embeddings."
+    return text
 
 
-def _perplexities(run: Path, static: Path | None) -> str:
+def _perplexities(run: Path, static: Path | None, dataset: Path) -> str:
+    """One table per split, one column per model."""
     from dntm.training.run_folder import RunFolder
 
     results = {"model": RunFolder(run).read_results()["splits"]}
     if static:
-        results["static"] = _scored(static, Path(_read_yaml(run / "config.yaml")["dataset"]))
-    lines = []
+        results["static"] = _scores(static, dataset, list(results["model"]))
+    tables = []
     for split in results["model"]:
-        lines += [
+        lines = [
             f"| {split} | {' | '.join(results)} | tokens |",
             f"| --- |{' ---: |' * (len(results) + 1)}",
         ]
-        for group, title in TITLES.items():
+        for group in Group:
             scores = [found[split][group] for found in results.values()]
             values = " | ".join(f"{score['perplexity']:.1f}" for score in scores)
-            lines.append(f"| {title.full} | {values} | {scores[0]['tokens']:,} |")
-        lines.append("")
-    return "\n".join(lines).rstrip()
+            lines.append(f"| {group.title} | {values} | {scores[0]['tokens']:,} |")
+        tables.append("\n".join(lines))
+    return "\n\n".join(tables)
 
 
-def _scored(static: Path, dataset: Path) -> dict[str, Any]:
-    """What a baseline's run says of a dataset; scored now where it was trained on another one."""
+def _scores(static: Path, dataset: Path, splits: list[str]) -> dict[str, Any]:
+    """The scores of a baseline by split."""
     from dntm.corpus.dataset import Dataset
     from dntm.evaluation.groups import as_plain, score_groups
+    from dntm.evaluation.records import records_of
     from dntm.model.text_model import TextModel
-    from dntm.training.run_folder import RunFolder
 
-    if (static / "config.yaml").is_file():
-        results = RunFolder(static).read_results()
-        if Path(_read_yaml(static / "config.yaml")["dataset"]) == dataset:
-            return dict(results["splits"])
     model, texts = TextModel.load(static), Dataset.open(dataset)
     return {
-        split: as_plain(score_groups(model.records(texts.documents(split))))
-        for split in texts.splits
-        if split != "train"
+        split: as_plain(score_groups(records_of(model, texts.documents(split)))) for split in splits
     }
 
 

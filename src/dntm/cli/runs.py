@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.cloze import ClozeSummary
-from dntm.evaluation.groups import TITLES
+from dntm.evaluation.groups import Group
 from dntm.evaluation.uncertainty import Comparison
 from dntm.files import resolved
 from dntm.model.config import ModelConfig
@@ -23,7 +23,6 @@ from dntm.settings import merged, read_yaml, typed
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from dntm.model.kneser_ney import KneserNey
     from dntm.model.text_model import TextModel
     from dntm.training.processes import Device
 
@@ -165,32 +164,17 @@ def documents_of(dataset: Dataset, split: str) -> list[AnonymizedDocument]:
 
 
 def model_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "TextModel":
-    """The best model of a run; ValueError where there is none, or of another vocabulary."""
-    from dntm.model.text_model import TextModel
-
-    if not isinstance(found := scorer_of(run, dataset, device), TextModel):
-        raise ValueError(f"{run} is an n-gram model, which can only be evaluated (dntm evaluate)")
-    return found
-
-
-def scorer_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "TextModel | KneserNey":
-    """The same for any language model that can be scored."""
-    from dntm.model.checkpoint import best_of
-    from dntm.model.kneser_ney import KneserNey
+    """The best model of a run; ValueError if it has none, or another vocabulary."""
     from dntm.model.text_model import TextModel
     from dntm.training.processes import device_of
 
     if (run / "config.yaml").is_file() and not (run / "best").is_dir():
         raise ValueError(
-            f"{run} has no weights yet: the run was stopped before its first validation; "
-            f"dntm train --output-dir {run} --resume goes on with it"
+            f"{run} has no weights yet: the run stopped before its first validation; "
+            f"resume it with dntm train --output-dir {run} --resume"
         )
-    model: TextModel | KneserNey
-    if KneserNey.is_in(best_of(run)):
-        model = KneserNey.load(best_of(run))
-    else:
-        model = TextModel.load(run)
-        model.model.to(device_of(device))
+    model = TextModel.load(run)
+    model.model.to(device_of(device))
     if model.vocabulary != dataset.vocabulary:
         raise ValueError(f"{run} was trained with another vocabulary than {dataset.folder}")
     return model
@@ -205,27 +189,25 @@ CLOZE_TITLES = ("mean quantile", "accuracy", "reciprocal rank", "MQ after the ga
 
 
 def print_groups(title: str, models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
-    """Perplexity of every token group, a row a model, and below the rows that read the same the
-    number of their tokens.
-    """
-    print(f"{title:<28}" + "".join(f"{title.short:>18}" for title in TITLES.values()))
+    """Perplexities, one row per model and one column per token group; then token counts."""
+    print(f"{title:<28}" + "".join(f"{group.column:>18}" for group in Group))
     rows = list(models.items())
     for number, (name, groups) in enumerate(rows):
-        counts = [groups[group]["tokens"] for group in TITLES]
-        cells = [f"{groups[group]['perplexity']:.1f}" for group in TITLES]
+        counts = [groups[group]["tokens"] for group in Group]
+        cells = [f"{groups[group]['perplexity']:.1f}" for group in Group]
         print(f"{_short(name):<28}" + "".join(f"{cell:>18}" for cell in cells))
         following = rows[number + 1][1] if number + 1 < len(rows) else None
-        if following is None or [following[group]["tokens"] for group in TITLES] != counts:
+        if following is None or [following[group]["tokens"] for group in Group] != counts:
             print(f"{'tokens':<28}" + "".join(f"{count:>18,}" for count in counts))
 
 
 def print_changes(title: str, models: Mapping[str, Mapping[str, Comparison]]) -> None:
-    """Change of each token group's perplexity and its interval, a row a model."""
+    """Changes of perplexity with intervals, one row per model and one column per token group."""
     print(title)
-    print(" " * 28 + "".join(f"{group.short:>28}" for group in TITLES.values()))
+    print(" " * 28 + "".join(f"{group.column:>28}" for group in Group))
     for name, groups in models.items():
         cells = []
-        for group in TITLES:
+        for group in Group:
             cells.append("")
             if c := groups.get(group):
                 change, low, high = (100 * (v - 1) for v in (c.ratio, *c.ratio_interval))
@@ -234,7 +216,7 @@ def print_changes(title: str, models: Mapping[str, Mapping[str, Comparison]]) ->
 
 
 def print_cloze(title: str, models: Mapping[str, ClozeSummary]) -> None:
-    """Table 4, a row a model, and below them what guessing would give."""
+    """Table 4, one row per model; then the values of a random choice."""
     print(f"{title:<28}" + "".join(f"{name:>17}" for name in CLOZE_TITLES))
     for name, s in models.items():
         measured = (s.mean_quantile, s.accuracy, s.reciprocal_rank, s.rest_mean_quantile)

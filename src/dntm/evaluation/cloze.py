@@ -1,53 +1,50 @@
-"""The cloze test (Section 5.2.3, Table 4): which entity stood in the gap.
+"""The cloze test (Section 5.2.3, Table 4): predicting the entity in a gap.
 
-A mention of an entity that earlier sentences mention is a gap; the candidates E are all entities
-that earlier sentences mention. A model puts each of them into the gap, with its memory as it stood
-before the sentence, and compares the likelihoods of the sentence:
+Every mention of an entity that occurs in an earlier sentence is a gap. The candidates E are all
+entities of earlier sentences. The model puts each candidate into the gap, with its memory as it was
+before the sentence, and the likelihoods of the sentence are compared:
 
     MQ = |{e- in E- : p(e-) < p(e+)}| / |E-|,   E- = E without the true entity e+       Eq. 11
 
-Other mentions in the sentence stay as they are. A tie counts against the model. The paper's
-"multiple preceding entities followed by a cloze sentence" leaves out entities that the sentence
-itself brings in (the memory knows nothing of them either), and gaps with a single candidate;
-`same_sentence` takes the former in.
+Other mentions in the sentence are unchanged. A tie counts against the model. Gaps with a single
+candidate are left out, and so are entities that first occur in the sentence itself (the paper:
+"multiple preceding entities followed by a cloze sentence"); `same_sentence` includes the latter.
 
-Departure: log-likelihoods closer than TIE are ties, since rounding must not decide.
+Departure: log-likelihoods closer than TIE are ties.
 
-The likelihood of a sentence is that of the entity itself times that of the words after it, and the
-two tell different things: who is talked about at all, and what is said of whom. So beside the whole
-sentence a second rank goes by the words after the gap alone.
+The likelihood of a sentence is that of the entity times that of the words after it. A second rank
+uses the words after the gap alone.
 
-A summary stands beside what a guess among n candidates would give:
+The expected values of a random choice among n candidates:
 
-chance of the mean quantile  1 / 2
-chance of the accuracy       mean of 1 / n
-chance of the reciprocal     mean of (1 + 1/2 + ... + 1/n) / n
+    mean quantile           1 / 2
+    accuracy                mean of 1 / n
+    mean reciprocal rank    mean of (1 + 1/2 + ... + 1/n) / n
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.evaluation.records import Floats, Integers, read_columns, write_columns
+from dntm.evaluation.records import Floats, Integers, Table
 
 TIE = 1e-4
-"""Log-likelihoods (nats) closer than this are equal: rounding must not decide."""
+"""In nats. Smaller differences may be rounding errors."""
 
 
 class Gap(NamedTuple):
-    """A mention to guess; sentence and position count from zero."""
+    """A mention to predict; sentence and position count from zero."""
 
     sentence: int
     position: int
     entity: int
     occurrence: int
-    """How often the entity has occurred, this time included."""
+    """Number of the entity's occurrences so far, this one included."""
     candidates: tuple[int, ...]
-    """Entities in rising order, the true one among them; at least two."""
+    """At least two entities in ascending order, the true one included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class ClozeText:
 
     @classmethod
     def of(cls, document: AnonymizedDocument, *, same_sentence: bool = False) -> Self:
-        """Find the gaps; `same_sentence` lets entities that the sentence brings in take part."""
+        """Find the gaps; `same_sentence` includes entities that first occur in the sentence."""
         return cls(document, tuple(_gaps(document, same_sentence=same_sentence)))
 
 
@@ -67,39 +64,35 @@ class Filled(NamedTuple):
     """Log-likelihoods (nats) for every candidate of every gap of a document, in order."""
 
     gap: Floats
-    """Of the candidate in the gap, after what the sentence says before it."""
+    """Of the candidate, given the words before the gap."""
     rest: Floats
-    """Of the words after it and the end of the sentence."""
+    """Of the words after the gap and the end of the sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClozeRecords:
-    """A table of gaps, a column a field."""
+class ClozeRecords(Table):
+    """One row per gap."""
 
-    document: list[str]
     sentence: Integers
     """From 1, in the document."""
     position: Integers
     """From 1, in the sentence."""
     entity: Integers
     occurrence: Integers
-    """How often the entity has occurred, this time included."""
+    """Number of the entity's occurrences so far, this one included."""
     candidates: Integers
-    """How many, the true entity among them."""
+    """Number of candidates, the true entity included."""
     rank: Integers
-    """The true entity's place by the likelihood of the sentence; 1 is the best."""
+    """Rank of the true entity by the likelihood of the sentence; 1 is the best."""
     quantile: Floats
     """Eq. 11."""
     correct: Integers
-    """1 where the true entity comes first, else 0."""
+    """1 if the true entity is ranked first, else 0."""
     margin: Floats
-    """Its log-likelihood less that of the best other candidate, in nats."""
+    """Its log-likelihood minus that of the best other candidate, in nats."""
     rest_rank: Integers
-    """Its place by the likelihood of the words after the gap alone."""
+    """Its rank by the likelihood of the words after the gap alone."""
     rest_quantile: Floats
-
-    def __len__(self) -> int:
-        return len(self.document)
 
     @classmethod
     def of(cls, texts: Iterable[ClozeText], filled: Iterable[Filled]) -> Self:
@@ -109,22 +102,15 @@ class ClozeRecords:
         for text, scores in zip(texts, filled, strict=True):
             names.extend([text.document.name] * len(text.gaps))
             rows.extend(_rank(text, scores))
-        table = np.array(rows, dtype=np.float64).reshape(len(rows), len(_KINDS) - 1)
-        columns = zip(list(_KINDS.items())[1:], table.T, strict=True)
-        return cls(document=names, **{name: c.astype(kind) for (name, kind), c in columns})
-
-    def write(self, path: Path) -> None:
-        """Write a CSV file with a header line."""
-        write_columns(path, {field.name: getattr(self, field.name) for field in fields(self)})
-
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read what `write` wrote."""
-        return cls(**read_columns(path, _KINDS))
-
-
-_NOT_INTEGERS = {"document": str, "quantile": float, "margin": float, "rest_quantile": float}
-_KINDS = {field.name: _NOT_INTEGERS.get(field.name, int) for field in fields(ClozeRecords)}
+        columns = fields(cls)[1:]
+        table = np.array(rows, dtype=np.float64).reshape(len(rows), len(columns)).T
+        return cls(
+            document=names,
+            **{
+                field.name: values.astype(np.int64 if field.type == Integers else np.float64)
+                for field, values in zip(columns, table, strict=True)
+            },
+        )
 
 
 def _gaps(document: AnonymizedDocument, *, same_sentence: bool) -> Iterator[Gap]:
@@ -141,12 +127,12 @@ def _gaps(document: AnonymizedDocument, *, same_sentence: bool) -> Iterator[Gap]
 
 
 def _quantile(rank: int, candidates: int) -> float:
-    """Eq. 11: which share of the other candidates is less likely than the true one."""
+    """Eq. 11: the share of the other candidates that are less likely than the true one."""
     return (candidates - rank) / (candidates - 1)
 
 
 def _rank(text: ClozeText, scores: Filled) -> Iterator[tuple[float, ...]]:
-    """Each gap's columns, in the order of _KINDS."""
+    """The numbers of each gap, in the order of the fields of ClozeRecords."""
     sizes = [len(gap.candidates) for gap in text.gaps]
     for column in scores:
         if len(column) != sum(sizes):
@@ -156,15 +142,15 @@ def _rank(text: ClozeText, scores: Filled) -> Iterator[tuple[float, ...]]:
             )
         if not np.isfinite(column).all():
             raise ValueError(
-                f"document {text.document.name!r}: the model gives no finite likelihood for some "
-                "candidate, so there is nothing to rank: its training diverged"
+                f"document {text.document.name!r}: the model assigns a likelihood that is not "
+                "finite to some candidate; its training diverged"
             )
     ends = np.cumsum(sizes)[:-1]
     whole, rest = np.split(scores.gap + scores.rest, ends), np.split(scores.rest, ends)
     for gap, by_sentence, by_rest in zip(text.gaps, whole, rest, strict=False):
         true = gap.candidates.index(gap.entity)
         others, size = np.delete(by_sentence, true), len(gap.candidates)
-        rank, rest_rank = (  # 1 and those for which p(e-) < p(e+) does not hold
+        rank, rest_rank = (  # 1 + the number of e- without p(e-) < p(e+)
             1 + int(np.count_nonzero(np.delete(values, true) > values[true] - TIE))
             for values in (by_sentence, by_rest)
         )
@@ -177,7 +163,7 @@ def _rank(text: ClozeText, scores: Filled) -> Iterator[tuple[float, ...]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClozeSummary:
-    """Means over gaps; nan where there are none."""
+    """Means over gaps; nan without any gap."""
 
     gaps: int
     mean_quantile: float
@@ -191,12 +177,12 @@ class ClozeSummary:
     chance_reciprocal_rank: float
 
     def as_plain(self) -> dict[str, Any]:
-        """The summary as JSON holds it."""
+        """The summary as JSON values."""
         return asdict(self)
 
 
 def summarize_cloze(records: ClozeRecords) -> ClozeSummary:
-    """Mean quantile, accuracy and mean reciprocal rank, and the chance of each."""
+    """Mean quantile, accuracy and mean reciprocal rank, with the values of a random choice."""
     n = records.candidates
     harmonic = np.cumsum(1 / np.arange(1, n.max(initial=1) + 1))
 

@@ -1,13 +1,13 @@
-"""Curves: perplexity against how far the reading has come (Figures 4 to 6).
+"""Perplexity as a function of the history (Figures 4 to 6).
 
-    Figure 4  all tokens, by their place in the document
-    Figure 5  tokens right after an entity, by how often that entity had occurred
+    Figure 4  all tokens, by their position in the document
+    Figure 5  tokens right after an entity, by the number of its occurrences
     Figure 6  reappearing entities, by the number of antecedent entities
 
-Each is a group-by over records, as sums of nats and counts.
+Each curve is a group-by over records, as sums of nats and counts.
 
-Departure: the paper's Figure 6 says "entities" and tells no bins; an entity with antecedents is a
-reappearing one here, and the bins are ours.
+Departure: the paper's Figure 6 says "entities" and gives no bins. Here it shows reappearing
+entities, with bins of our own.
 """
 
 from collections.abc import Sequence
@@ -16,48 +16,49 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dntm.evaluation.groups import token_groups
 from dntm.evaluation.records import Floats, Integers, Records
 from dntm.evaluation.uncertainty import mean_and_error
 
 POSITION_EDGES = (1, 51, 101, 151, 201, 301, 401, 501, 601, 801, 1001)
 OCCURRENCE_EDGES = (1, 2, 3, 4, 5, 7, 9, 12, 16, 21)
 ANTECEDENT_EDGES = (1, 3, 5, 7, 9, 12, 15, 18, 21, 26, 31)
-"""Where each bin begins; the last one has no end."""
+"""The first value of each bin; the last bin is open."""
 FEWEST = 30
-"""A bin with fewer tokens has no perplexity: a few words would decide it."""
+"""Bins with fewer tokens have no perplexity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Sums over the tokens of each bin, of one run."""
+    """Sums over the tokens of each bin for one run."""
 
     edges: tuple[int, ...]
-    """The first value of each bin; the last bin has no end."""
+    """The first value of each bin; the last bin is open."""
     tokens: Integers
     nats: Floats
-    """Minus the sums of the log-probabilities."""
+    """Negative sums of the log-probabilities."""
 
     @property
     def perplexity(self) -> Floats:
-        """A value a bin; nan where the bin holds fewer than FEWEST tokens."""
+        """One value per bin; nan for bins with fewer than FEWEST tokens."""
         return _perplexity(self.nats, self.tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The curves of several runs: their mean and its standard error."""
+    """Mean and standard error of the curves of several runs."""
 
     edges: tuple[int, ...]
     tokens: Integers
-    """Of a run."""
+    """The same for all runs."""
     mean: Floats
-    """Perplexity; nan where the bin holds fewer than FEWEST tokens."""
+    """Perplexity; nan for bins with fewer than FEWEST tokens."""
     standard_error: Floats
-    """Over runs; nan for a single one."""
+    """Over runs; nan for a single run."""
 
     @property
     def labels(self) -> list[str]:
-        """The bins in words: 1, 2, 3-4, 5+."""
+        """The names of the bins: 1, 2, 3-4, 5+."""
         last = [edge - 1 for edge in self.edges[1:]]
         closed = zip(self.edges, last, strict=False)
         named = [f"{a}" if a == b else f"{a}-{b}" for a, b in closed]
@@ -65,25 +66,25 @@ class Band:
 
 
 def by_position(records: Records, edges: Sequence[int] = POSITION_EDGES) -> Curve:
-    """Figure 4: all tokens by their place in the document, counted from 1."""
-    everything = np.ones(len(records), dtype=np.bool_)
-    return _curve(records, _places(records), everything, edges)
+    """Figure 4: all tokens by their position in the document, from 1."""
+    return _curve(records, _positions(records), token_groups(records)["all"], edges)
 
 
 def by_occurrence(records: Records, edges: Sequence[int] = OCCURRENCE_EDGES) -> Curve:
-    """Figure 5: tokens following an entity, by how often it had occurred by then."""
-    return _curve(records, records.follows_occurrence, records.follows > 0, edges)
+    """Figure 5: tokens following an entity, by the number of its occurrences so far."""
+    groups = token_groups(records)
+    return _curve(records, records.follows_occurrence, groups["following"], edges)
 
 
 def by_antecedents(records: Records, edges: Sequence[int] = ANTECEDENT_EDGES) -> Curve:
-    """Figure 6: reappearing entities, by how many entities the document had mentioned."""
-    return _curve(records, records.antecedents, records.occurrence > 1, edges)
+    """Figure 6: reappearing entities, by the number of entities mentioned before."""
+    return _curve(records, records.antecedents, token_groups(records)["reappearing"], edges)
 
 
 def band(curves: Sequence[Curve]) -> Band:
-    """The same curve of several runs over the same text, as mean and standard error."""
+    """Mean and standard error of one curve over runs on the same text."""
     if not curves:
-        raise ValueError("no curves given, expected one a run")
+        raise ValueError("no curves given, expected one per run")
     first = curves[0]
     for curve in curves:
         if curve.edges != first.edges or not np.array_equal(curve.tokens, first.tokens):
@@ -95,7 +96,7 @@ def band(curves: Sequence[Curve]) -> Band:
 
 def _curve(records: Records, x: Integers, chosen: NDArray[np.bool_], edges: Sequence[int]) -> Curve:
     if not edges or np.any(np.diff(edges) <= 0):
-        raise ValueError(f"edges {list(edges)}, expected rising numbers")
+        raise ValueError(f"edges {list(edges)}, expected ascending numbers")
     bins = np.searchsorted(edges, x, side="right") - 1
     kept = chosen & (bins >= 0)
     tokens = np.bincount(bins[kept], minlength=len(edges))
@@ -105,8 +106,8 @@ def _curve(records: Records, x: Integers, chosen: NDArray[np.bool_], edges: Sequ
     return Curve(tuple(edges), tokens, nats)
 
 
-def _places(records: Records) -> Integers:
-    """Each token's place in its document, from 1; records come in reading order."""
+def _positions(records: Records) -> Integers:
+    """The position of each token in its document, from 1; records are in reading order."""
     if not len(records):
         return np.zeros(0, dtype=np.int64)
     names = np.array(records.document)

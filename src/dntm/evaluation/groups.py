@@ -2,16 +2,16 @@
 
     (1) all tokens
     (2) reappearing entities: entity tokens whose entity occurred before in the document
-    (3) following entities: the token right after an entity token
+    (3) following: the token right after an entity token
     (4) non-entities: tokens that are not entity tokens
 
-Beside them stands what the paper leaves out: the first mentions. (3) follows those, too. <eos>
-is a token like any other; <bos> is given, not predicted.
+A fifth group, first mentions, completes the entity tokens; the paper does not report it. Group (3)
+contains tokens after first mentions, too. <eos> is a token like any other; <bos> is not predicted.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +19,34 @@ from numpy.typing import NDArray
 from dntm.evaluation.records import Integers, Records
 
 
-class Title(NamedTuple):
-    """What a token group is called."""
+class Group(StrEnum):
+    """A token group; its value is its name in JSON and CSV files."""
 
-    short: str
-    """In a narrow column, with the paper's number."""
-    full: str
+    ALL = "all"
+    REAPPEARING = "reappearing"
+    FOLLOWING = "following"
+    NON_ENTITIES = "non_entities"
+    FIRST_MENTIONS = "first_mentions"
+
+    @property
+    def column(self) -> str:
+        """The heading of a narrow column, with the paper's number."""
+        return _NAMES[self][0]
+
+    @property
+    def title(self) -> str:
+        """The name in running text."""
+        return _NAMES[self][1]
 
 
-TITLES = {
-    "all": Title("(1) all", "all tokens"),
-    "reappearing": Title("(2) reappearing", "reappearing entities"),
-    "following": Title("(3) following", "tokens following entities"),
-    "non_entities": Title("(4) non-entities", "tokens that are no entities"),
-    "first_mentions": Title("first mentions", "first mentions"),
+PAPER_GROUPS = (Group.ALL, Group.REAPPEARING, Group.FOLLOWING, Group.NON_ENTITIES)
+_NAMES = {
+    Group.ALL: ("(1) all", "all tokens"),
+    Group.REAPPEARING: ("(2) reappearing", "reappearing entities"),
+    Group.FOLLOWING: ("(3) following", "tokens following entities"),
+    Group.NON_ENTITIES: ("(4) non-entities", "non-entities"),
+    Group.FIRST_MENTIONS: ("first mentions", "first mentions"),
 }
-GROUPS = tuple(TITLES)
-PAPER_GROUPS = GROUPS[:4]
 
 
 @dataclass(frozen=True)
@@ -44,36 +55,42 @@ class GroupScore:
 
     tokens: int
     nats: float
-    """Minus the sum of the log-probabilities."""
+    """The negative sum of the log-probabilities."""
 
     @property
     def perplexity(self) -> float:
-        """The exponential of the mean surprisal; nan where the group is empty."""
+        """The exponential of the mean surprisal; nan for an empty group."""
         return float(np.exp(self.nats / self.tokens)) if self.tokens else float("nan")
 
 
 def groups_of(occurrence: Integers, follows: Integers) -> dict[str, NDArray[np.bool_]]:
-    """Which tokens belong to each group; an entity after an entity is in two.
+    """A mask over tokens for each group. An entity right after an entity is in two groups.
 
-    `occurrence` counts an entity's mentions, this one included, and is 0 for other tokens;
-    `follows` is the entity right before the token, else 0.
+    `occurrence` and `follows` are the columns of `Records`.
     """
     return {
-        "all": np.ones(len(occurrence), dtype=np.bool_),
-        "reappearing": occurrence > 1,
-        "following": follows > 0,
-        "non_entities": occurrence == 0,
-        "first_mentions": occurrence == 1,
+        Group.ALL: np.ones(len(occurrence), dtype=np.bool_),
+        Group.REAPPEARING: occurrence > 1,
+        Group.FOLLOWING: follows > 0,
+        Group.NON_ENTITIES: occurrence == 0,
+        Group.FIRST_MENTIONS: occurrence == 1,
     }
 
 
+def group_of(occurrence: int, follows: int) -> Group:
+    """The one group under which a single token is listed: a mention is never `following`."""
+    if occurrence:
+        return Group.REAPPEARING if occurrence > 1 else Group.FIRST_MENTIONS
+    return Group.FOLLOWING if follows else Group.NON_ENTITIES
+
+
 def token_groups(records: Records) -> dict[str, NDArray[np.bool_]]:
-    """Which records belong to each group."""
+    """A mask over records for each group."""
     return groups_of(records.occurrence, records.follows)
 
 
 def score_groups(records: Records) -> dict[str, GroupScore]:
-    """Perplexity and number of tokens of each group."""
+    """The number of tokens and the sum of nats of each group."""
     return {
         group: GroupScore(int(mask.sum()), float(-records.log_probability[mask].sum()))
         for group, mask in token_groups(records).items()
@@ -81,8 +98,8 @@ def score_groups(records: Records) -> dict[str, GroupScore]:
 
 
 def as_plain(scores: Mapping[str, GroupScore]) -> dict[str, dict[str, float]]:
-    """The scores as JSON holds them."""
+    """The scores as JSON values."""
     return {
-        group: {"perplexity": score.perplexity, "tokens": score.tokens, "nats": score.nats}
+        str(group): {"perplexity": score.perplexity, "tokens": score.tokens, "nats": score.nats}
         for group, score in scores.items()
     }

@@ -1,15 +1,15 @@
-"""Passages: short texts in which the meaning of some entities is asked for.
+"""Passages: short texts in which some entities stand for words.
 
-Two kinds. In a part of a held-out document known words are hidden: all occurrences of a word become
-one entity, and the answer is the word. In a text of somebody's making `___` stands for an invented
-(or left out) word. Both are read as the model reads any text, by the one pipeline of `corpus`:
-names and unknown words are entities, too, numbered by first appearance.
+There are two kinds. In a part of a held-out document, known words are hidden: all occurrences of a
+word become one entity, and the word is the answer. In a text with gaps, `___` stands for an
+invented or omitted word. Both are processed like any other text: names and unknown words are
+entities, too, numbered by first appearance.
 
-The files of the public sets (see docs/meaning.md):
+The file formats of the public test sets (see docs/meaning.md):
 
     trials         id <tab> text with ___ @@ text with ___ <tab> probe,probe <tab> rating,rating
     definitions    word <tab> definition with ___
-    pairs          word, word, similarity; tabs, commas or blanks between; # begins a comment
+    pairs          word, word, similarity; separated by tabs, commas or spaces; # starts a comment
 """
 
 import math
@@ -23,80 +23,88 @@ import numpy as np
 from jaxtyping import Bool
 
 from dntm.corpus.anonymize import AnonymizeConfig, MarkedDocument, find_entities
-from dntm.corpus.document import Document, Mention, Span
+from dntm.corpus.document import AnonymizedDocument, Document, Mention, Token
 from dntm.corpus.entities import Lexicon
+from dntm.corpus.rows import encode
 from dntm.corpus.source import Block, InputError, files_below, numbered_lines
 from dntm.corpus.text import Documents, blocks, parse, sentences_in
-from dntm.corpus.vocabulary import BOS, EOS, UNK, entity_rows
+from dntm.corpus.vocabulary import SPECIALS, UNK, Vocabulary
 
 SENTENCES = 24
-"""A document is cut into near-equal parts of at most so many sentences."""
-Tokens = Sequence[Sequence[int]]
-"""The rows of a text's words; a mention of the entity with key k is -1 - k."""
+"""Documents are cut into near-equal parts of at most this many sentences."""
 
 _GAP = re.compile(r"_{3,}")
-_INLINE_GAP = "[999999]"
-"""What the gap is while the text is cut into words: one word of its own."""
+_GAP_WORD = "[999999]"
+"""Replaces a gap while the text is tokenized."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text as a model reads it, with some entities whose meaning is asked for."""
+    """A text as rows of the vocabulary, with some entities that stand for words."""
 
     sentences: Sequence[Sequence[int]]
-    """Rows of the vocabulary, <bos> and <eos> around each sentence."""
-    asked: Mapping[int, int]
-    """By the row of the entity, the row of the word it stands for; 0 where that is not known."""
+    """<bos> and <eos> around each sentence."""
+    hidden: Mapping[int, int]
+    """The row of each such entity and the row of its word; <unk> if the word is not known."""
 
     def mentions(self) -> list[tuple[int, int, int]]:
-        """Sentence, position and row of every mention that is asked for, in reading order."""
+        """Sentence, position and row of every mention of a hidden word, in reading order."""
         return [
             (s, t, row)
             for s, sentence in enumerate(self.sentences)
             for t, row in enumerate(sentence)
-            if row in self.asked
+            if row in self.hidden
         ]
 
 
-def passage_of(tokens: Tokens, asked: Mapping[int, int], entities: int) -> Passage:
-    """Number the entities by first appearance; `asked` are tokens, with the word they stand for.
+def passage_of(
+    document: AnonymizedDocument, hidden: Mapping[Token, int], vocabulary: Vocabulary
+) -> Passage:
+    """Make entities of the `hidden` words (or entities), given the row of each answer.
 
-    Other entities than those find room in the rows that are left, or are unknown words.
+    If there are more entities than the vocabulary has rows, other entities become unknown words.
     """
-    rows: dict[int, int] = {}
-    first, others = entity_rows(entities).start, entities - len(asked)
-    if others < 0:
-        raise ValueError(f"{len(asked)} entities are asked for, expected at most {entities}")
-    sentences = []
-    for sentence in tokens:
-        read = [BOS]
+    free = vocabulary.entities - len(hidden)
+    if free < 0:
+        raise ValueError(f"{len(hidden)} hidden words, expected at most {vocabulary.entities}")
+    numbers: dict[Token, int] = {}
+    sentences: list[list[Token]] = []
+    for sentence in document.sentences:
+        sentences.append([])
         for token in sentence:
-            if token >= 0 and token not in asked:
-                read.append(token)
+            if isinstance(token, str) and token not in hidden:
+                sentences[-1].append(token)
                 continue
-            if token not in rows and (token in asked or others > 0):
-                others -= token not in asked
-                rows[token] = first + len(rows)
-            read.append(rows.get(token, UNK))
-        sentences.append([*read, EOS])
-    return Passage(sentences, {rows[t]: answer for t, answer in asked.items() if t in rows})
+            if token not in numbers and (token in hidden or free > 0):
+                free -= token not in hidden
+                numbers[token] = len(numbers) + 1
+            sentences[-1].append(numbers.get(token, SPECIALS[UNK]))
+    numbered = AnonymizedDocument(name=document.name, sentences=sentences)
+    return Passage(
+        encode(numbered, vocabulary).sentences,
+        {vocabulary.row(numbers[t]): answer for t, answer in hidden.items() if t in numbers},
+    )
 
 
 def hide(
-    tokens: Tokens,
+    document: AnonymizedDocument,
     words: Bool[np.ndarray, " vocabulary"],
     most: int,
-    entities: int,
+    vocabulary: Vocabulary,
     random: np.random.Generator,
 ) -> Passage | None:
-    """Hide up to `most` words that occur twice or more; None where there is none, or no row."""
-    counts = Counter(token for sentence in tokens for token in sentence)
-    room = entities - sum(token < 0 for token in counts)
-    able = [t for t, count in counts.items() if t >= 0 and words[t] and count > 1]
-    if room < 1 or not able:
+    """Hide up to `most` of the `words` that occur at least twice.
+
+    None if there is no such word, or no free row for an entity.
+    """
+    counts = Counter(t for sentence in document.sentences for t in sentence if isinstance(t, str))
+    free = vocabulary.entities - document.entities
+    rows = {word: vocabulary.row(word) for word, count in counts.items() if count > 1}
+    able = [word for word, row in rows.items() if words[row]]
+    if free < 1 or not able:
         return None
-    chosen = random.permutation(able)[: min(most, room)].tolist()
-    return passage_of(tokens, {row: row for row in chosen}, entities)
+    chosen = [able[i] for i in random.permutation(len(able))[: min(most, free)]]
+    return passage_of(document, {word: rows[word] for word in chosen}, vocabulary)
 
 
 def text_blocks(files: Iterable[Path], documents: Documents) -> Iterator[Block]:
@@ -106,20 +114,26 @@ def text_blocks(files: Iterable[Path], documents: Documents) -> Iterator[Block]:
             yield from blocks(path, documents)
 
 
-def parts_of(block: Block, documents: Documents, lexicon: Lexicon) -> Iterator[Tokens]:
-    """The parts of a document; none where it has no word."""
+def parts_of(block: Block, documents: Documents, lexicon: Lexicon) -> Iterator[AnonymizedDocument]:
+    """The parts of a document, with words as the vocabulary spells them; none without a word."""
     try:
         found = parse(block, documents, spans=False)
     except InputError:
         if any(any(c.isalnum() for c in line) for _, line in block.text_lines()):
             raise
         return
+    vocabulary = lexicon.vocabulary
     for part in _marked(found, lexicon).parts(SENTENCES):
-        yield _tokens(part, lexicon)
+        document = part.anonymized(lower_case=lexicon.lower_case)
+        spelled = [
+            [t if isinstance(t, int) else vocabulary.label(vocabulary.row(t)) for t in sentence]
+            for sentence in document.sentences
+        ]
+        yield AnonymizedDocument(name=document.name, sentences=spelled)
 
 
 def sampled(found: Sequence[Block], size: int, seed: int) -> list[Block]:
-    """Some documents at random, in their order, of `size` bytes of text together."""
+    """Random documents of `size` bytes in total, in their order."""
     chosen: list[int] = []
     for number in np.random.default_rng(seed).permutation(len(found)).tolist():
         if size <= 0:
@@ -130,27 +144,27 @@ def sampled(found: Sequence[Block], size: int, seed: int) -> list[Block]:
 
 
 def gap_passage(texts: Sequence[str], lexicon: Lexicon) -> Passage | None:
-    """A document of several texts, each of which begins a sentence, about the entity `___`.
-
-    None where it has no `___`.
-    """
-    text = "\n".join(_GAP.sub(f" {_INLINE_GAP} ", text) for text in texts)
+    """One document of several texts about the entity `___`; None if no text has a `___`."""
+    text = "\n".join(_GAP.sub(f" {_GAP_WORD} ", text) for text in texts)
     found = sentences_in(text, "blank-line", inline=True)
     sentences = [sentence.words for sentence in found]
     gaps = [
         Mention(s, w, w + 1)
         for s, words in enumerate(sentences)
         for w, word in enumerate(words)
-        if word == _INLINE_GAP
+        if word == _GAP_WORD
     ]
     if not gaps:
         return None
     marked = _marked(Document(name="text", sentences=sentences, chains=[gaps]), lexicon)
-    return passage_of(_tokens(marked, lexicon), {-1: UNK}, lexicon.vocabulary.entities)
+    document = marked.anonymized(lower_case=lexicon.lower_case)
+    entities = [t for sentence in document.sentences for t in sentence if isinstance(t, int)]
+    gap = entities[[list(surface) for surface in document.surfaces].index([_GAP_WORD])]
+    return passage_of(document, {gap: UNK}, lexicon.vocabulary)
 
 
 def _marked(document: Document, lexicon: Lexicon) -> MarkedDocument:
-    """The entities of a text; the gap, where it has one, is its only chain, of key 0."""
+    """Find the entities of a text; the gap, if any, is its only chain."""
     settings = lexicon.vocabulary.settings
     hindsight = settings is not None and settings.entities_from == "repeated"
     config = AnonymizeConfig(
@@ -159,36 +173,23 @@ def _marked(document: Document, lexicon: Lexicon) -> MarkedDocument:
     return find_entities(document, ("names", "unknown"), lexicon, config)
 
 
-def _tokens(marked: MarkedDocument, lexicon: Lexicon) -> Tokens:
-    found: list[list[int]] = []
-    for words, mentions in zip(marked.sentences, marked.mentions, strict=True):
-        found.append([])
-        place = 0
-        for start, end, entity in (*mentions, Span(len(words), len(words))):
-            found[-1] += [lexicon.row(word) for word in words[place:start]]
-            if entity is not None:
-                found[-1].append(-1 - entity)
-            place = end
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What people made of an invented word."""
+    """Human similarity ratings of an invented word."""
 
     group: str
-    """Trials of one invented word have the same."""
+    """The same for all trials of one invented word."""
     texts: Sequence[str]
     probes: Sequence[str]
     ratings: Sequence[float]
-    """How near the invented word is to each probe, on any scale."""
+    """Similarity of the invented word to each probe, on any scale."""
 
 
 def read_trials(path: Path) -> list[Trial]:
     """Read a file of trials.
 
-    Those of one invented word are told by what stands before the first sign of their id, as in
-    `wampimuk_2`, or where an id has none by their probes.
+    Trials of one invented word share the part of their id before the first punctuation mark, as in
+    `wampimuk_2`. Ids without punctuation are grouped by their probes.
     """
     found = []
     for number, cells in _table(path, 4):
@@ -208,7 +209,7 @@ def read_trials(path: Path) -> list[Trial]:
 
 
 def read_definitions(path: Path) -> list[tuple[str, str]]:
-    """Read a file of definitions: the word, and what is said of `___`."""
+    """Read a file of definitions: words and definitions with `___`."""
     found = []
     for number, (word, definition) in _table(path, 2):
         if not word.strip():
@@ -218,9 +219,9 @@ def read_definitions(path: Path) -> list[tuple[str, str]]:
 
 
 def read_pairs(path: Path) -> list[tuple[str, str, float]]:
-    """Read a file of word pairs; what stands behind the similarity is not looked at.
+    """Read a file of word pairs. Further columns are ignored.
 
-    A first line without a number in its third place is a header.
+    The first line is a header if its third column is not a number.
     """
     found = []
     header = True
@@ -231,18 +232,18 @@ def read_pairs(path: Path) -> list[tuple[str, str, float]]:
         cells = [cell.strip() for cell in line.split(separator)]
         if len(cells) < 3 or not all(cells[:3]):
             raise InputError(
-                str(path), number, f"found {line[:60]!r}, expected two words, a number"
+                str(path), number, f"found {line[:60]!r}, expected two words and a number"
             )
         if not (header and not _is_number(cells[2])):
             found.append((cells[0], cells[1], _number(cells[2], path, number)))
         header = False
     if not found:
-        raise InputError(str(path), None, "no pair of words")
+        raise InputError(str(path), None, "no word pair")
     return found
 
 
 def _table(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a file with tabs that are not empty; InputError where there is none."""
+    """The cells of each non-empty line; InputError for an empty file."""
     empty = True
     for number, line in _lines(path):
         if not line.strip():
@@ -250,12 +251,12 @@ def _table(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
         cells = line.rstrip("\t").split("\t")
         if len(cells) != columns:
             raise InputError(
-                str(path), number, f"{len(cells)} columns, expected {columns} with tabs between"
+                str(path), number, f"{len(cells)} columns, expected {columns}, separated by tabs"
             )
         empty = False
         yield number, cells
     if empty:
-        raise InputError(str(path), None, "an empty file")
+        raise InputError(str(path), None, "empty file")
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

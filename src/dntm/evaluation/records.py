@@ -1,15 +1,16 @@
-"""One record per predicted token: the only place that numbers in tables and figures come from.
+"""One record per predicted token: the source of every number in tables and figures.
 
-Any language model is known here through its log-probabilities alone, one for every token after
-<bos>, <eos> included, in reading order. What else a record says follows from the text.
+A language model is known here only by its log-probabilities, one for every token after <bos>, <eos>
+included, in reading order. Everything else in a record follows from the text.
 """
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from itertools import tee
 from pathlib import Path
-from typing import Any, Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,43 +18,109 @@ from numpy.typing import NDArray
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.source import InputError
+from dntm.corpus.vocabulary import Vocabulary
 from dntm.files import write_text
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Column = list[str] | Integers | Floats
+_TYPES = {list[str]: str, Integers: int, Floats: float}
+
+
+class LanguageModel(Protocol):
+    """Any model that assigns a probability to every token of a document."""
+
+    vocabulary: Vocabulary
+
+    def score_all(self, documents: Iterable[AnonymizedDocument]) -> Iterator[Floats]:
+        """The log-probability (nats) of every predicted token, one array per document."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Records:
-    """A table of predicted tokens, a column a field."""
+class Table:
+    """Columns of the same length, one per field, first the name of the document."""
 
     document: list[str]
+
+    def __len__(self) -> int:
+        return len(self.document)
+
+    def write(self, path: Path) -> None:
+        """Write a CSV file with a header; numbers are read back unchanged."""
+        columns = [getattr(self, field.name) for field in fields(self)]
+        rows = zip(*(c if isinstance(c, list) else c.tolist() for c in columns), strict=True)
+        write_text(path, as_csv([field.name for field in fields(self)], rows))
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a file written by `write`; InputError names the line that is damaged."""
+        types = {field.name: _TYPES[field.type] for field in fields(cls)}  # type: ignore[index]
+        with path.open(encoding="utf-8", newline="") as handle:
+            reader = csv.reader(handle)
+            try:
+                rows = [(reader.line_num, row) for row in reader]
+            except (csv.Error, UnicodeDecodeError) as error:
+                raise InputError(str(path), reader.line_num, f"not a CSV file: {error}") from None
+        if not rows or rows[0][1] != list(types):
+            raise InputError(str(path), 1, f"expected the columns {', '.join(types)}")
+        for line, row in rows[1:]:
+            if len(row) != len(types):
+                raise InputError(str(path), line, f"{len(row)} values, expected {len(types)}")
+        return cls(
+            **{
+                name: _column(path, type_, [(line, row[i]) for line, row in rows[1:]])
+                for i, (name, type_) in enumerate(types.items())
+            }
+        )
+
+
+def as_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table as CSV text."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _column(path: Path, type_: type, cells: list[tuple[int, str]]) -> list[str] | Integers | Floats:
+    values = []
+    for line, cell in cells:
+        try:
+            values.append(type_(cell))
+        except ValueError:
+            expected = "a whole number" if type_ is int else "a number"
+            raise InputError(str(path), line, f"found {cell!r}, expected {expected}") from None
+    if type_ is str:
+        return values
+    return np.array(values, np.int64 if type_ is int else np.float64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Records(Table):
+    """One row per predicted token."""
+
     sentence: Integers
     """From 1, in the document."""
     position: Integers
     """From 1, in the sentence."""
     token: list[str]
     entity: Integers
-    """The entity's number where the token is one, else 0."""
+    """The entity's number; 0 for other tokens."""
     occurrence: Integers
-    """How often the entity has occurred, this time included; 0 for other tokens."""
+    """Number of the entity's occurrences so far, this one included; 0 for other tokens."""
     follows: Integers
     """The entity right before this token in its sentence, else 0."""
     follows_occurrence: Integers
-    """How often that entity had occurred by then."""
+    """Number of that entity's occurrences so far."""
     antecedents: Integers
-    """How many different entities the document has mentioned before this token."""
+    """Number of distinct entities that the document mentions before this token."""
     log_probability: Floats
-
-    def __len__(self) -> int:
-        return len(self.document)
 
     @classmethod
     def of(
         cls, documents: Iterable[AnonymizedDocument], log_probabilities: Iterable[Floats]
     ) -> Self:
-        """Set each document's log-probabilities beside what its text says of every token."""
+        """Combine the tokens of each document with their log-probabilities."""
         names: list[str] = []
         tokens: list[str] = []
         columns: list[tuple[int, ...]] = []
@@ -67,45 +134,25 @@ class Records:
                 )
             if not np.isfinite(scored).all():
                 raise ValueError(
-                    f"document {document.name!r}: the model gives no finite log-probability for "
-                    "some token, so there is nothing to score: its training diverged"
+                    f"document {document.name!r}: the model assigns a log-probability that is not "
+                    "finite to some token; its training diverged"
                 )
             names.extend([document.name] * len(described))
             tokens.extend(token for token, _ in described)
             columns.extend(numbers for _, numbers in described)
             scores.append(np.asarray(scored, dtype=np.float64))
         table = np.array(columns, dtype=np.int64).reshape(-1, 7)
+        integers = [field.name for field in fields(cls) if field.type == Integers]
         return cls(
             document=names,
             token=tokens,
             log_probability=np.concatenate(scores) if scores else np.zeros(0),
-            **{name: table[:, i] for i, name in enumerate(_INTEGERS)},
+            **{name: table[:, i] for i, name in enumerate(integers)},
         )
-
-    def write(self, path: Path) -> None:
-        """Write a CSV file with a header line."""
-        write_columns(path, {field.name: getattr(self, field.name) for field in fields(self)})
-
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read what `write` wrote."""
-        kinds = {"document": str, "token": str, "log_probability": float}
-        return cls(**read_columns(path, {f.name: kinds.get(f.name, int) for f in fields(cls)}))
-
-
-_INTEGERS = (
-    "sentence",
-    "position",
-    "entity",
-    "occurrence",
-    "follows",
-    "follows_occurrence",
-    "antecedents",
-)
 
 
 def _describe(document: AnonymizedDocument) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Each token of a document with its integer columns, in the order of _INTEGERS."""
+    """Each token with the integer columns of its record, in the order of the fields."""
     seen: dict[int, int] = {}
     for s, sentence in enumerate(document.sentences, start=1):
         follows = 0
@@ -121,62 +168,19 @@ def _describe(document: AnonymizedDocument) -> Iterator[tuple[str, tuple[int, ..
                 follows = 0
 
 
-def ideal_scores(documents: Iterable[AnonymizedDocument]) -> Iterator[Floats]:
-    """Log-probabilities of texts that carry their exact distribution (storyworld)."""
-    for document in documents:
-        if document.ideal is None:
-            raise ValueError(f"document {document.name!r} has no ideal reader: not storyworld")
-        yield np.array([value for sentence in document.ideal for value in sentence])
+def records_of(model: LanguageModel, documents: Iterable[AnonymizedDocument]) -> Records:
+    """Score documents with a model."""
+    first, second = tee(documents)
+    return Records.of(first, model.score_all(second))
 
 
 def ideal_records(dataset: Dataset, split: str) -> Records | None:
-    """What the ideal reader says of a split; None where the dataset knows no such reader."""
+    """Records of the exact distribution of a storyworld dataset; None for any other dataset."""
     first = next(dataset.documents(split), None)
     if first is None or first.ideal is None:
         return None
-    return Records.of(dataset.documents(split), ideal_scores(dataset.documents(split)))
-
-
-def write_columns(path: Path, columns: Mapping[str, Column]) -> None:
-    """Write a CSV file with a header line; numbers read back as they were."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(_plain(column) for column in columns.values()), strict=True))
-    write_text(path, text.getvalue())
-
-
-def read_columns(path: Path, kinds: Mapping[str, type]) -> dict[str, Any]:
-    """Read what `write_columns` wrote; `kinds` gives each column's name and str, int or float."""
-    with path.open(encoding="utf-8", newline="") as handle:
-        reader = csv.reader(handle)
-        try:
-            rows = [(reader.line_num, row) for row in reader]
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(str(path), reader.line_num, f"not a CSV file: {error}") from None
-    if not rows or rows[0][1] != list(kinds):
-        raise InputError(str(path), 1, f"expected the columns {', '.join(kinds)}")
-    for line, row in rows[1:]:
-        if len(row) != len(kinds):
-            raise InputError(str(path), line, f"{len(row)} values, expected {len(kinds)}")
-    return {
-        name: _column(path, kind, [(line, row[i]) for line, row in rows[1:]])
-        for i, (name, kind) in enumerate(kinds.items())
-    }
-
-
-def _plain(column: Column) -> Iterable[object]:
-    return column if isinstance(column, list) else column.tolist()
-
-
-def _column(path: Path, kind: type, cells: list[tuple[int, str]]) -> Column:
-    values = []
-    for line, cell in cells:
-        try:
-            values.append(kind(cell))
-        except ValueError:
-            wanted = "a whole number" if kind is int else "a number"
-            raise InputError(str(path), line, f"found {cell!r}, expected {wanted}") from None
-    if kind is str:
-        return values
-    return np.array(values, np.int64) if kind is int else np.array(values, np.float64)
+    scores = (
+        np.array([value for sentence in document.ideal or () for value in sentence])
+        for document in dataset.documents(split)
+    )
+    return Records.of(dataset.documents(split), scores)

@@ -1,18 +1,15 @@
-"""How sure a number is: standard errors over seeds, a paired bootstrap over documents.
+"""Standard errors over seeds, and a paired bootstrap over documents.
 
-Table 2 gives the mean and the standard error over three seeds. Whether two models differ on this
-kind of text is another question: both read the same documents, so documents are resampled, in
-pairs: as many as there are, with replacement, both models on the same draw; the interval holds the
-middle `level` of the differences. What belongs together is drawn together: of a dataset that was
-cut into parts not parts are drawn but the documents they come from (`whole_documents`).
+Table 2 reports the mean and the standard error over three seeds. Whether two models differ on this
+kind of text is another question. Both models read the same documents, so documents are resampled in
+pairs: as many as there are, with replacement, with the same draw for both models. The interval
+holds the middle `level` of the differences. The parts of a document are not independent, so whole
+documents are drawn (`whole_documents`).
 
-All that is needed are each document's sums of nats (or quantiles) and counts. A statistic is the
-mean over seeds of exp(nats / tokens), or of sum / count. `document_rows` gives the sums as a table,
-for tests of significance that are not made here.
+The bootstrap needs only each document's sum of nats (or quantiles) and its count. A statistic is
+the mean over seeds of exp(nats / tokens), or of sum / count.
 """
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dntm.evaluation.cloze import ClozeRecords
-from dntm.evaluation.groups import GROUPS, token_groups
+from dntm.evaluation.groups import Group, token_groups
 from dntm.evaluation.records import Floats, Integers, Records
 
 RESAMPLES = 10_000
@@ -29,18 +26,15 @@ RESAMPLES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class DocumentSums:
-    """Per document, a row a seed: what a mean over documents is made of.
-
-    Documents in which nothing is counted are left out.
-    """
+    """Sums and counts per document. Documents with a count of zero are left out."""
 
     documents: tuple[str, ...]
     sums: Floats
-    """Seeds by documents."""
+    """One row per seed, one column per document."""
     counts: Integers
-    """By documents: the text is the same for all seeds."""
+    """One per document; the same for all seeds."""
     perplexity: bool
-    """Whether the statistic is the exponential of the mean."""
+    """Whether the statistic is exp(mean) rather than the mean."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,46 +45,44 @@ class Comparison:
     """The mean over seeds of the baseline's perplexity (or mean quantile)."""
     other: float
     difference: float
-    """The other's less the baseline's."""
+    """`other` minus `baseline`."""
     difference_interval: tuple[float, float]
     ratio: float
-    """The other's over the baseline's."""
+    """`other` divided by `baseline`."""
     ratio_interval: tuple[float, float]
     documents: int
 
 
 def mean_and_error(values: Floats) -> tuple[Floats, Floats]:
-    """Mean and standard error along the first axis, the seeds; one seed has no error (nan)."""
+    """Mean and standard error over the first axis, the seeds; the error of one seed is nan."""
     seeds = len(values)
     if not seeds:
-        raise ValueError("no values given, expected one a seed")
+        raise ValueError("no values given, expected one per seed")
     if seeds == 1:
         return values[0], np.full(values.shape[1:], np.nan)
     return values.mean(0), values.std(0, ddof=1) / np.sqrt(seeds)
 
 
 def group_sums(runs: Sequence[Records], group: str) -> DocumentSums:
-    """The nats and tokens of a token group, by document, of one run a seed."""
-    if group not in GROUPS:
-        raise ValueError(f"group {group!r}, expected one of {', '.join(GROUPS)}")
-    masks = [token_groups(run)[group] for run in runs]
+    """The nats and tokens of a token group by document; one run per seed."""
+    masks = [token_groups(run)[Group(group)] for run in runs]
     values = [-run.log_probability[mask] for run, mask in zip(runs, masks, strict=True)]
     names = [list(np.array(run.document)[mask]) for run, mask in zip(runs, masks, strict=True)]
     return _sums(names, values, perplexity=True)
 
 
 def cloze_sums(runs: Sequence[ClozeRecords], column: str = "quantile") -> DocumentSums:
-    """The quantiles (or another column) and gaps, by document, of one run a seed."""
+    """The quantiles (or another column) and gaps by document; one run per seed."""
     values = [np.asarray(getattr(run, column), dtype=np.float64) for run in runs]
     return _sums([run.document for run in runs], values, perplexity=False)
 
 
 def document_names(dataset: Mapping[str, Any]) -> Callable[[str], str]:
-    """What the document is called that a part belongs to, of a dataset with this dataset.json.
+    """A function from the name of a part to the name of its document, given dataset.json.
 
-    Parts are NAME/1, NAME/2 where long documents were cut, and NAME:0, NAME:1 in CoNLL-2012; a
-    joined dataset may have either. In such a dataset two documents that merely look like parts of
-    one are taken together, too; that makes intervals wider, never too narrow.
+    Parts are called NAME/1, NAME/2 if long documents were cut, and NAME:0, NAME:1 in CoNLL-2012; a
+    joined dataset may have both. Documents of a joined dataset that only look like parts are
+    grouped, too, which makes intervals wider, never too narrow.
     """
     settings = dataset["settings"]
     joined = "joined" in settings
@@ -101,7 +93,7 @@ def document_names(dataset: Mapping[str, Any]) -> Callable[[str], str]:
 
 
 def whole_documents(sums: DocumentSums, name: Callable[[str], str]) -> DocumentSums:
-    """The same sums with the parts of a document added up; `name` tells which document it is."""
+    """Add up the parts of each document; `name` maps a part to its document."""
     names, which = np.unique(
         np.array([name(part) for part in sums.documents], dtype=np.str_), return_inverse=True
     )
@@ -118,7 +110,7 @@ def paired_bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> Comparison:
-    """Difference and ratio of two models, with intervals from resampled documents."""
+    """Difference and ratio of two models, with intervals over resampled documents."""
     _check_pair(baseline, other)
     if not 0 < level < 1:
         raise ValueError(f"level is {level}, expected a share between 0 and 1")
@@ -166,19 +158,19 @@ def _check_pair(baseline: DocumentSums, other: DocumentSums) -> None:
 
 
 def _statistic(sums: DocumentSums, drawn: Floats) -> Floats:
-    """The mean over seeds, for every draw: how often each document was drawn."""
+    """The mean over seeds for each draw; `drawn` counts how often each document was drawn."""
     means = (drawn @ sums.sums.T) / (drawn @ sums.counts.astype(np.float64))[:, None]
     statistic: Floats = (np.exp(means) if sums.perplexity else means).mean(1)
     return statistic
 
 
 def sum_columns(groups: Iterable[str]) -> list[str]:
-    """The names of the columns that some token groups fill."""
+    """The CSV columns of some token groups."""
     return [f"{group}_{what}" for group in groups for what in ("tokens", "nats")]
 
 
 def document_rows(columns: Sequence[DocumentSums]) -> list[list[object]]:
-    """A row for each document of the first: its name, then count and sum (first seed) in each."""
+    """One row per document of the first: name, then count and sum (first seed) in each."""
     found = [
         {
             document: (int(count), f"{total:.6f}")
@@ -192,12 +184,3 @@ def document_rows(columns: Sequence[DocumentSums]) -> list[list[object]]:
         [document, *(value for column in found for value in column.get(document, (0, "0")))]
         for document in columns[0].documents
     ]
-
-
-def as_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """The whole table."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return buffer.getvalue()

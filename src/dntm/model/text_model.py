@@ -14,8 +14,8 @@ from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.rows import DocumentRows, encode
 from dntm.corpus.vocabulary import Vocabulary, row_of_entity
 from dntm.evaluation.cloze import ClozeText, Filled
-from dntm.evaluation.guesses import MentionEmbeddings
 from dntm.evaluation.records import Floats, Records
+from dntm.evaluation.word_baselines import MentionEmbeddings
 from dntm.model.cache import C, Cache, tune
 from dntm.model.checkpoint import best_of, from_pretrained
 from dntm.model.fast.entity_memory import indices

@@ -15,10 +15,9 @@ from dntm.corpus.dataset import Dataset
 from dntm.evaluation.cloze import ClozeRecords, ClozeSummary, summarize_cloze
 from dntm.evaluation.curves import Curve, by_antecedents, by_occurrence, by_position
 from dntm.evaluation.groups import PAPER_GROUPS
-from dntm.evaluation.records import Floats, Records
+from dntm.evaluation.records import Floats, Records, as_csv
 from dntm.evaluation.uncertainty import (
     DocumentSums,
-    as_csv,
     cloze_sums,
     document_names,
     document_rows,

@@ -28,7 +28,7 @@ from dntm.corpus.source import files_below
 from dntm.corpus.token_store import TokenStore, build_store
 from dntm.corpus.vectors import WordVectors
 from dntm.corpus.vocabulary import entity_rows
-from dntm.evaluation.guesses import recover
+from dntm.evaluation.ranks import recover
 from dntm.model.checkpoint import best_of, from_pretrained, is_language_model
 from dntm.model.naming import nameable
 from dntm.model.pretrained_encoder import NAMING, PretrainedEncoder, begin_with, log_share
@@ -294,7 +294,7 @@ def _validate(
     with ema_weights(state):
         model = state.model
         recovery = recover(sentences, model.contexts, model.compared(), bias, answers)
-    found = asdict(recovery) if recovery.words else None
+    found = asdict(recovery) if recovery.cases else None
     folder.append(
         {
             "validation": position.validations,

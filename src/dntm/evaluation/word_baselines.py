@@ -1,0 +1,219 @@
+"""Baselines for the meaning of entities, computed from the words around their mentions.
+
+    bag of context    mean of a / (a + p(c)) x_c over the context words c, minus its projection on
+                      the first principal component (SIF; Arora et al. 2017)
+    a la carte        A u, with u the mean of x_c over the context words c and A the least
+                      squares map from the u of words to their x (Khodak et al. 2018)
+    encoder           context vectors of a pretrained encoder
+
+Each is a mean over the mentions read so far. The context of a mention consists of the known words
+of its sentence, up to ten on each side; mentions of entities do not count.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from dntm.corpus.vocabulary import Vocabulary, entity_rows
+from dntm.evaluation.passages import Passage
+from dntm.evaluation.ranks import Contexts
+from dntm.evaluation.topic import SMOOTHING
+
+FREQUENT = 100
+"""The most frequent words are neither hidden nor candidates."""
+WINDOW = 10
+"""Context words on each side."""
+BATCH = 32
+"""Documents processed at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class MentionEmbeddings:
+    """The embeddings of a document's entities after each of their mentions, in reading order."""
+
+    row: Int[np.ndarray, " mentions"]
+    """The row of the entity."""
+    x: Float[Tensor, "mentions embedding_dim"]
+    y: Float[Tensor, "mentions hidden_dim"]
+
+
+@runtime_checkable
+class MeaningModel(Protocol):
+    """A model with dynamic embeddings."""
+
+    vocabulary: Vocabulary
+
+    def nameable(self) -> Bool[np.ndarray, " vocabulary"]:
+        """Which rows are words that an entity can stand for."""
+
+    def word_embeddings(self) -> tuple[Tensor, Tensor]:
+        """x_w and y_w of every row."""
+
+    def mention_embeddings(
+        self, documents: Iterable[Sequence[Sequence[int]]]
+    ) -> Iterator[MentionEmbeddings]:
+        """x_e and y_e after every mention of every document."""
+
+
+@runtime_checkable
+class WordBaseline(Protocol):
+    """Predicts a vector for an entity from its contexts."""
+
+    @property
+    def words(self) -> Float[Tensor, "vocabulary dim"]:
+        """The word vectors that predictions are compared with, by rows of the model."""
+
+    def __call__(self, passages: Sequence[Passage]) -> Float[Tensor, "mentions dim"]:
+        """The prediction after each mention of a hidden word, in reading order."""
+
+
+@dataclass(frozen=True)
+class ContextBaseline:
+    """A projection of the weighted mean of the context words."""
+
+    words: Float[Tensor, "vocabulary dim"]
+    weights: Float[Tensor, " vocabulary"]
+    """0 for rows that are not words."""
+    projection: Float[Tensor, "dim dim"]
+
+    def __call__(self, passages: Sequence[Passage]) -> Float[Tensor, "mentions dim"]:
+        """The prediction after each mention of a hidden word."""
+        sentences, tokens, entities = _mentions(passages)
+        found = context_vectors(sentences, self.words, self.weights)
+        return _running_mean(found.index_select(0, tokens), entities) @ self.projection.t()
+
+
+@dataclass(frozen=True)
+class EncoderBaseline:
+    """The mean of the context vectors of a pretrained encoder."""
+
+    words: Float[Tensor, "vocabulary dim"]
+    contexts: Contexts
+    rows: Int[np.ndarray, " vocabulary"]
+    """The encoder's row for each row of the model; <unk> for entities."""
+
+    def __call__(self, passages: Sequence[Passage]) -> Float[Tensor, "mentions dim"]:
+        """The prediction after each mention of a hidden word."""
+        sentences, tokens, entities = _mentions(passages)
+        words = [self.rows[np.asarray(sentence[1:-1])] for sentence in sentences]
+        # `contexts` has no rows for <bos> and <eos>: two per earlier sentence, one in its own.
+        ends = np.cumsum([0, *map(len, sentences)])
+        sentence = np.searchsorted(ends, tokens.numpy(), side="right") - 1
+        gaps = tokens - torch.from_numpy(2 * sentence + 1)
+        return _running_mean(self.contexts(words).index_select(0, gaps), entities)
+
+
+def _mentions(
+    passages: Sequence[Passage],
+) -> tuple[list[Sequence[int]], Int[Tensor, " mentions"], list[tuple[int, int]]]:
+    """The sentences that mention a hidden word, and each mention's token and entity in them."""
+    sentences: list[Sequence[int]] = []
+    tokens: list[int] = []
+    entities: list[tuple[int, int]] = []
+    end = 0
+    for number, passage in enumerate(passages):
+        last = -1
+        for s, position, entity in passage.mentions():
+            if s != last:
+                sentences.append(passage.sentences[s])
+                end += len(sentences[-1])
+            last = s
+            tokens.append(end - len(sentences[-1]) + position)
+            entities.append((number, entity))
+    return sentences, torch.tensor(tokens, dtype=torch.int64), entities
+
+
+def _running_mean(
+    values: Float[Tensor, "mentions dim"], entities: Sequence[tuple[int, int]]
+) -> Float[Tensor, "mentions dim"]:
+    """The mean over an entity's mentions up to each of them."""
+    means = torch.empty_like(values)
+    mentions_of: dict[tuple[int, int], list[int]] = {}
+    for mention, entity in enumerate(entities):
+        mentions_of.setdefault(entity, []).append(mention)
+    for mentions in mentions_of.values():
+        count = torch.arange(1, len(mentions) + 1, dtype=values.dtype)
+        means[mentions] = values[mentions].cumsum(0) / count.unsqueeze(1)
+    return means
+
+
+def context_vectors(
+    sentences: Sequence[Sequence[int]],
+    words: Float[Tensor, "vocabulary dim"],
+    weights: Float[Tensor, " vocabulary"],
+) -> Float[Tensor, "tokens dim"]:
+    """The mean of weight times embedding over the context words of each token.
+
+    Rows of weight 0 are not words. The mean of no words is 0.
+    """
+    lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
+    rows = torch.tensor([row for sentence in sentences for row in sentence], dtype=torch.int64)
+    end = np.repeat(np.cumsum(lengths), lengths)
+    start = end - np.repeat(lengths, lengths)
+    here = np.arange(len(rows))
+    low = torch.from_numpy(np.maximum(start, here - WINDOW))
+    high = torch.from_numpy(np.minimum(end, here + WINDOW + 1))
+    weight = weights[rows].double()
+    values = torch.cat((weight.unsqueeze(1) * words[rows].double(), (weight > 0).unsqueeze(1)), 1)
+    sums = torch.cat((torch.zeros_like(values[:1]), values.cumsum(0)))
+    around = sums[high] - sums[low] - values
+    return (around[:, :-1] / around[:, -1:].clamp(min=1)).to(words.dtype)
+
+
+def fit_context_baselines(
+    texts: Sequence[Sequence[Sequence[int]]], model: MeaningModel, *, counted: bool = True
+) -> tuple[ContextBaseline, ContextBaseline]:
+    """Fit the bag of context and a la carte to documents, as rows.
+
+    p(w) is the word's share of the text or, unless `counted`, Zipf's law. The principal component
+    is that of the contexts of words that can be hidden. The least squares map is fitted to all
+    nameable words, weighted by their log frequency.
+    """
+    x, nameable = model.word_embeddings()[0], torch.from_numpy(model.nameable())
+    first = entity_rows(model.vocabulary.entities).stop
+    is_word = torch.ones(len(x), dtype=x.dtype)
+    is_word[:first] = 0
+    rows = torch.tensor(
+        [r for text in texts for sentence in text for r in sentence], dtype=torch.int64
+    )
+    frequency = torch.bincount(rows, minlength=len(x)).to(x.dtype) * is_word
+    if not counted:
+        frequency[first:] = 1 / torch.arange(1, len(x) - first + 1, dtype=x.dtype)
+    sif = is_word * SMOOTHING / (SMOOTHING + frequency / frequency.sum().clamp(min=1e-30))
+    hidden = nameable.clone()
+    hidden[: first + FREQUENT] = False
+    sums = torch.zeros(x.shape, dtype=torch.float64)
+    counts = torch.zeros(len(x), dtype=torch.float64)
+    moments = torch.zeros(x.shape[1], x.shape[1], dtype=torch.float64)
+    for start in range(0, len(texts), BATCH):
+        sentences = [sentence for text in texts[start : start + BATCH] for sentence in text]
+        flat = torch.tensor([r for sentence in sentences for r in sentence], dtype=torch.int64)
+        targets = nameable[flat].nonzero().squeeze(1)
+        means = context_vectors(sentences, x, is_word).index_select(0, targets)
+        sums.index_add_(0, flat[targets], means.double())
+        counts.index_add_(0, flat[targets], torch.ones(len(targets), dtype=torch.float64))
+        bags = context_vectors(sentences, x, sif)[hidden[flat]]
+        moments += (bags.t() @ bags).double()
+    component = torch.linalg.eigh(moments)[1][:, -1].to(x.dtype)
+    same = torch.eye(len(component), dtype=x.dtype)
+    removal = same - torch.outer(component, component) if moments.any() else same
+    a_la_carte = ContextBaseline(x, is_word, _least_squares(sums, counts, x))
+    return ContextBaseline(x, sif, removal), a_la_carte
+
+
+def _least_squares(
+    sums: Float[Tensor, "vocabulary dim"],
+    counts: Float[Tensor, " vocabulary"],
+    x: Float[Tensor, "vocabulary dim"],
+) -> Float[Tensor, "dim dim"]:
+    """The A that minimizes the sum over w of log(count_w) |x_w - A u_w|^2."""
+    seen = (counts > 1).nonzero().squeeze(1)
+    root = counts[seen].log().sqrt().unsqueeze(1)
+    u = sums[seen] / counts[seen].unsqueeze(1)
+    found, *_ = np.linalg.lstsq((root * u).numpy(), (root * x[seen].double()).numpy(), rcond=None)
+    return torch.from_numpy(found.T.copy()).to(x.dtype)
