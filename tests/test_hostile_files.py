@@ -98,7 +98,7 @@ def test_a_number_of_entities_that_cannot_be_is_refused(
     for command in (
         ("read", "--model", copy / "run", copy / "words.txt"),
         ("data", "show", copy / "dataset"),
-        ("neighbours", copy / "pretraining", "the [] barked"),
+        ("evaluate", copy / "pretraining"),
     ):
         assert sentence(capsys, *command)
 
@@ -112,8 +112,8 @@ def test_a_number_of_entities_that_cannot_be_is_refused(
         ("dataset/dataset.json", ("export", "run", "--output-dir", "new")),
         ("run/all_results.json", ("export", "run", "--output-dir", "new")),
         ("run/STATE/state.json", ("train", "--output-dir", "run", "--resume")),
-        ("pretraining/best/config.json", ("evaluate-encoder", "pretraining")),
-        ("pretraining/text/text.json", ("evaluate-encoder", "pretraining")),
+        ("pretraining/best/config.json", ("evaluate", "pretraining")),
+        ("pretraining/text/text.json", ("evaluate", "pretraining")),
         ("pretraining/machine.json", ("pretrain", "--output-dir", "pretraining", "--resume")),
         ("run/config.yaml", ("train", "--output-dir", "run", "--resume")),
         ("text/train.jsonl", ("data", "build", "text", "--output-dir", "new")),
@@ -229,8 +229,6 @@ def test_a_pretraining_run_is_told_from_a_language_model(copy: Path, capsys: Cap
     pretraining = copy / "pretraining"
 
     commands: tuple[Command, ...] = (
-        ("evaluate", pretraining),
-        ("cloze", pretraining),
         ("export", pretraining, "--output-dir", copy / "new"),
         ("read", "--model", pretraining, copy / "words.txt"),
     )
@@ -323,8 +321,7 @@ def test_a_dataset_that_was_changed_is_neither_trained_nor_evaluated_on(
     train = sentence(
         capsys, "train", "--dataset", copy / "dataset", "--output-dir", copy / "new", *SIZES
     )
-    evaluated = [sentence(capsys, command, copy / "run") for command in ("evaluate", "cloze")]
 
-    for said in (train, *evaluated):
+    for said in (train, sentence(capsys, "evaluate", copy / "run")):
         assert "was changed since it was built: its hash differs" in said
     assert not (copy / "new").exists()

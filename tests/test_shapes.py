@@ -10,7 +10,8 @@ from jaxtyping import TypeCheckError
 
 import dntm
 from dntm.corpus.vectors import resized
-from dntm.evaluation.meaning import rank_of, spearman
+from dntm.evaluation.meaning import spearman
+from dntm.evaluation.ranks import cosine_ranks
 from dntm.model.dynamic_embedding import DynamicEmbedding
 from dntm.model.fast.layout import lay_out_ragged
 
@@ -35,7 +36,7 @@ def test_another_shape_is_an_error_in_every_package() -> None:
     for wrong in (
         lambda: resized(np.zeros(3), 2),
         lambda: spearman(np.zeros((2, 2)), np.zeros(2)),
-        lambda: rank_of(torch.zeros(2, 3), torch.zeros(4, 5), np.zeros(2, dtype=np.int64)),
+        lambda: cosine_ranks(torch.zeros(2, 3), torch.zeros(4, 5), np.zeros(2, dtype=np.int64)),
         lambda: x.entity(torch.tensor([1, 2]), torch.zeros(3, 2)),
         lambda: lay_out_ragged(np.zeros((2, 2), dtype=np.int64)),
     ):

@@ -6,7 +6,6 @@ import torch
 
 import dntm
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
-from dntm.model.cache import Cache
 from dntm.model.checkpoint import from_pretrained
 from dntm.model.config import Variant
 from tests.cli.running import fails, run
@@ -66,15 +65,6 @@ def test_an_exported_model_reads_as_the_run_does_to_half_precision(
         torch.testing.assert_close(half, whole, rtol=1e-3, atol=1e-6)
 
 
-def test_an_export_takes_the_tuned_cache_along(runs: Path, tmp_path: Path) -> None:
-    cache = Cache(theta=0.3, weight=0.1)
-    cache.save(runs / "a" / "best")
-
-    run("export", runs / "a", "--output-dir", tmp_path / "m")
-
-    assert Cache.load(tmp_path / "m") == cache
-
-
 def test_the_card_tells_data_settings_and_perplexities(runs: Path, tmp_path: Path) -> None:
     run("export", runs / "d", "--output-dir", tmp_path / "m")
 
@@ -85,7 +75,7 @@ def test_the_card_tells_data_settings_and_perplexities(runs: Path, tmp_path: Pat
     assert f"| {results['splits']['test']['all']['perplexity']:.1f} |" in card
 
 
-def test_a_twin_that_is_only_a_checkpoint_is_scored_for_the_card(
+def test_a_baseline_that_is_only_a_checkpoint_is_scored_for_the_card(
     runs: Path, tmp_path: Path
 ) -> None:
     run("export", runs / "d", "--static", runs / "a", "--output-dir", tmp_path / "runs")
@@ -113,9 +103,9 @@ def test_the_card_tells_which_weights_a_run_began_with(
     for trained in (tmp_path / "again", runs / "d"):
         run("export", trained, "--output-dir", tmp_path / f"{trained.name}-model")
 
-    began = "Its weights began as those of the run a, where they fit."
+    began = "Initialized from the weights of the run a."
     assert began in (tmp_path / "again-model" / "README.md").read_text()
-    assert "weights began" not in (tmp_path / "d-model" / "README.md").read_text()
+    assert "Initialized" not in (tmp_path / "d-model" / "README.md").read_text()
 
 
 def test_what_cannot_be_exported_leaves_nothing(

@@ -10,15 +10,6 @@ from tests.cli.running import fails
 
 UNUSED = [
     ("train --dataset F --model.heads 2", "--model.heads", "without --model.kind transformer"),
-    ("evaluate default --tune", "--tune", "without --cache"),
-    ("evaluate-meaning default --pairs F --limit 3", "--limit", "without --text"),
-    ("evaluate-meaning default --pairs F --fit-words 9", "--fit-words", "without --fit"),
-    ("evaluate-meaning default --pairs F --documents file", "--documents", "without --text or"),
-    ("evaluate-meaning default --pairs F --fit F", "--fit", "on --pairs"),
-    ("evaluate-meaning default --pairs F --encoder F", "--encoder", "on --pairs"),
-    ("evaluate-meaning default --definitions F --seed 2", "--seed", "nothing is drawn"),
-    ("evaluate-encoder F --longest 3", "--longest", "without --text"),
-    ("neighbours default [] --by fit", "--by", "with a language model"),
     ("reproduce --list --jobs 9 --output-dir NEW", "--jobs", "with --list"),
     ("reproduce --list --no-estimate --output-dir NEW", "--no-estimate", "with --list"),
     ("train --dataset F --model.entities 9", "--model.entities", "the dataset has its own"),
@@ -74,9 +65,6 @@ UNUSED = [
         "--vocabulary-size",
         "with --voc",
     ),
-    ("evaluate default F --split dev", "--split", "no dataset"),
-    ("cloze default --no-records --output-dir NEW", "--output-dir", "with --no-records"),
-    ("evaluate default D --format text", "--format", "is a dataset"),
 ]
 
 

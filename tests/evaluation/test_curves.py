@@ -96,7 +96,7 @@ def test_runs_over_different_texts_have_no_band() -> None:
 
 
 def test_bins_must_rise() -> None:
-    with pytest.raises(ValueError, match=r"edges \[3, 3\], expected rising numbers"):
+    with pytest.raises(ValueError, match=r"edges \[3, 3\], expected ascending numbers"):
         by_position(RECORDS, edges=(3, 3))
 
 

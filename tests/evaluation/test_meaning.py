@@ -1,4 +1,4 @@
-"""The measure of meaning against plain loops, and on models whose answers are known."""
+"""The evaluation of meaning against plain loops, and on models with known answers."""
 
 import math
 from collections import Counter
@@ -10,10 +10,10 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
+from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation import meaning
-from dntm.evaluation.guesses import ContextWords, Gaps, context_vectors, fit
 from dntm.evaluation.meaning import (
     Trials,
     candidate_words,
@@ -21,11 +21,17 @@ from dntm.evaluation.meaning import (
     hidden_words,
     hide_words,
     pairs,
-    rank_of,
+    predict,
     spearman,
     trials,
 )
 from dntm.evaluation.passages import Passage, Trial, gap_passage, passage_of
+from dntm.evaluation.word_baselines import (
+    ContextBaseline,
+    EncoderBaseline,
+    context_vectors,
+    fit_context_baselines,
+)
 from dntm.model.config import ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.text_model import TextModel
@@ -84,7 +90,7 @@ def model_that_says(word: str) -> TextModel:
 
 @pytest.fixture(autouse=True)
 def few_frequent_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("guesses", "meaning"):
+    for module in ("word_baselines", "meaning"):
         monkeypatch.setattr(f"dntm.evaluation.{module}.FREQUENT", 2)
 
 
@@ -98,7 +104,7 @@ def plain_rank(guess: Tensor, words: Tensor, answer: int) -> int:
 
 
 def passage(*sentences: str) -> Passage:
-    """Numbers are entities, of which 1 is asked for: a dog."""
+    """Numbers are entities; entity 1 stands for a dog."""
     tokens = [[int(w) if w.isdecimal() else w for w in s.split()] for s in sentences]
     return Passage([VOCABULARY.encode(sentence) for sentence in tokens], {3: row("dog")})
 
@@ -154,25 +160,25 @@ def test_context_vectors_are_weighted_means_over_ten_words_on_each_side() -> Non
             torch.testing.assert_close(next(found), expected / max(len(around), 1))
 
 
-def test_a_way_of_context_words_is_their_mean_over_the_mentions_so_far() -> None:
+def test_a_context_baseline_is_the_mean_over_the_mentions_so_far() -> None:
     x = torch.randn(len(VOCABULARY), DIM, generator=torch.Generator().manual_seed(1))
     is_word = torch.ones(len(x))
     is_word[:FIRST] = 0
     projection = torch.randn(DIM, DIM, generator=torch.Generator().manual_seed(2))
 
-    found = iter(ContextWords(x, is_word, projection)(PASSAGES))
+    found = iter(ContextBaseline(x, is_word, projection)(PASSAGES))
 
-    for asked in PASSAGES:
+    for passage in PASSAGES:
         means = []
-        for s, position, _ in asked.mentions():
-            around = context(asked.sentences[s], position)
+        for s, position, _ in passage.mentions():
+            around = context(passage.sentences[s], position)
             means.append(x[around].mean(0) if around else torch.zeros(DIM))
             expected = projection @ torch.stack(means).mean(0)
             torch.testing.assert_close(next(found), expected)
     assert next(found, None) is None
 
 
-def test_gaps_are_filled_word_by_word_and_their_mean_is_taken() -> None:
+def test_an_encoder_baseline_is_the_mean_of_the_contexts_of_the_mentions() -> None:
     rows = np.arange(len(VOCABULARY)) * 10
     rows[:FIRST] = 0
 
@@ -185,19 +191,19 @@ def test_gaps_are_filled_word_by_word_and_their_mean_is_taken() -> None:
         ]
         return torch.tensor(told, dtype=torch.float32)
 
-    found = iter(Gaps(torch.zeros(len(rows), 3), contexts, rows)(PASSAGES))
+    found = iter(EncoderBaseline(torch.zeros(len(rows), 3), contexts, rows)(PASSAGES))
 
-    for asked in PASSAGES:
+    for passage in PASSAGES:
         told = []
-        for s, position, _ in asked.mentions():
-            before = rows[asked.sentences[s][position - 1]] if position > 1 else -1
-            told.append((position - 1, len(asked.sentences[s]) - 2, before))
+        for s, position, _ in passage.mentions():
+            before = rows[passage.sentences[s][position - 1]] if position > 1 else -1
+            told.append((position - 1, len(passage.sentences[s]) - 2, before))
             expected = torch.tensor(np.mean(told, axis=0), dtype=torch.float32)
             torch.testing.assert_close(next(found), expected)
 
 
-TEXT = [
-    VOCABULARY.encode(sentence.split())
+SENTENCES = [
+    sentence.split()
     for sentence in (
         "the dog barked at the cat .",
         "the cat purred and the dog ran .",
@@ -206,13 +212,19 @@ TEXT = [
         "a dog ran and barked , the cat purred and howled",
     )
 ]
+TEXT = [VOCABULARY.encode(sentence) for sentence in SENTENCES]
+PART = AnonymizedDocument(name="part", sentences=SENTENCES)
+
+
+def ranks(model: TextModel, passages: list[Passage], candidates: np.ndarray) -> meaning.HiddenWords:
+    return hidden_words(passages, predict(model, passages, {}), candidates)
 
 
 def test_the_map_of_a_la_carte_is_the_least_squares_of_plain_numpy() -> None:
     model = random_model()
     x = model.word_embeddings()[0].double().numpy()
     nameable = model.nameable()
-    _, found = fit([TEXT[:2], TEXT[2:]], model)
+    _, found = fit_context_baselines([TEXT[:2], TEXT[2:]], model)
 
     contexts: dict[int, list[np.ndarray]] = {}
     for sentence in TEXT:
@@ -232,7 +244,7 @@ def test_the_map_of_a_la_carte_is_the_least_squares_of_plain_numpy() -> None:
 def test_the_bag_has_sif_weights_and_lacks_the_common_component(*, counted: bool) -> None:
     model = random_model()
     x = model.word_embeddings()[0].double().numpy()
-    found, _ = fit([TEXT[:2], TEXT[2:]], model, counted=counted)
+    found, _ = fit_context_baselines([TEXT[:2], TEXT[2:]], model, counted=counted)
 
     words = [r for sentence in TEXT for r in sentence if r >= FIRST]
     count = {r: float(words.count(r)) for r in range(FIRST, len(x))}
@@ -252,27 +264,6 @@ def test_the_bag_has_sif_weights_and_lacks_the_common_component(*, counted: bool
     assert not found.weights[:FIRST].any()
     expected = np.eye(DIM) - np.outer(common, common)
     np.testing.assert_allclose(found.projection.numpy(), expected, atol=1e-4)
-
-
-def test_ranks_are_those_of_a_plain_loop() -> None:
-    generator = torch.Generator().manual_seed(2)
-    guesses, words = torch.randn(20, 4, generator=generator), torch.randn(9, 4, generator=generator)
-    answers = np.arange(20) % 9
-
-    expected = [plain_rank(g, words, a) for g, a in zip(guesses, answers.tolist(), strict=True)]
-
-    assert rank_of(guesses, words, answers).tolist() == expected
-    assert len(set(expected)) > 3
-
-
-def test_ties_count_against_the_model_and_words_without_a_vector_come_last() -> None:
-    words = torch.tensor([[1.0, 0], [2, 0], [-1, 0], [0, 0], [0, 0]])
-
-    ranks = rank_of(torch.tensor([[3.0, 0]]).expand(5, 2), words, np.arange(5))
-    nothing = rank_of(torch.zeros(1, 2), words[:3], np.array([0]))
-
-    assert ranks.tolist() == [2, 2, 3, 5, 5]
-    assert nothing.tolist() == [3]
 
 
 def test_spearman_is_that_of_scipy() -> None:
@@ -301,10 +292,9 @@ def test_candidates_are_frequent_words_and_closed_classes_are_never_hidden() -> 
 def test_a_model_that_says_dog_has_rank_1_where_a_dog_was_hidden() -> None:
     model = model_that_says("dog")
     candidates, _ = candidate_words(model, 10)
-    part = [sentence[1:-1] for sentence in TEXT]
-    passages = [passage_of(part, {row(word): row(word)}, 4) for word in ("dog", "cat")]
+    passages = [passage_of(PART, {word: row(word)}, VOCABULARY) for word in ("dog", "cat")]
 
-    found = hidden_words(model, passages, candidates, {})
+    found = ranks(model, passages, candidates)
 
     x = model.word_embeddings()[0][torch.from_numpy(candidates)]
     dog, cat = (int(np.nonzero(candidates == row(word))[0][0]) for word in ("dog", "cat"))
@@ -331,46 +321,44 @@ def test_a_model_that_says_dog_has_rank_1_where_a_dog_was_hidden() -> None:
 def test_ranks_after_each_mention_are_those_of_the_embeddings_after_it() -> None:
     model = random_model()
     candidates, hidden = candidate_words(model, 10)
-    part = [sentence[1:-1] for sentence in TEXT]
-    passages = hide_words([part] * 40, hidden, per_part=3, entities=4, seed=0)
+    passages = hide_words([PART] * 40, hidden, model, per_part=3, seed=0)
 
-    found = hidden_words(model, passages, candidates, {})
+    found = ranks(model, passages, candidates)
 
-    ranks: dict[int, list[int]] = {}
+    expected: dict[int, list[int]] = {}
     x = model.word_embeddings()[0][torch.from_numpy(candidates)]
-    for asked in passages:
-        (read,) = model.mention_embeddings([asked.sentences])
+    for passage in passages:
+        (read,) = model.mention_embeddings([passage.sentences])
         seen: dict[int, int] = {}
         for entity, x_e in zip(read.row.tolist(), read.x, strict=True):
             seen[entity] = seen.get(entity, 0) + 1
-            answer = int(np.nonzero(candidates == asked.asked[entity])[0][0])
-            ranks.setdefault(seen[entity], []).append(plain_rank(x_e, x, answer))
+            answer = int(np.nonzero(candidates == passage.hidden[entity])[0][0])
+            expected.setdefault(seen[entity], []).append(plain_rank(x_e, x, answer))
     for count in (1, 2, 4):
         summary = found.ranks["x"][str(count)]
-        assert summary.cases == len(ranks[count])
-        assert summary.median_rank == np.median(ranks[count])
-    later = [rank for count, of_count in ranks.items() if count > 1 for rank in of_count]
+        assert summary.cases == len(expected[count])
+        assert summary.median_rank == np.median(expected[count])
+    later = [rank for count, of_count in expected.items() if count > 1 for rank in of_count]
     assert found.ranks["x"]["2+"].reciprocal_rank == pytest.approx(np.mean(1 / np.array(later)))
 
 
 def test_frequent_words_are_told_apart_from_rarer_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model()
     candidates, hidden = candidate_words(model, 10)
-    part = [sentence[1:-1] for sentence in TEXT]
-    passages = hide_words([part] * 40, hidden, per_part=3, entities=4, seed=0)
-    rows = sorted({row for passage in passages for row in passage.asked.values()})
+    passages = hide_words([PART] * 40, hidden, model, per_part=3, seed=0)
+    rows = sorted({row for passage in passages for row in passage.hidden.values()})
     among = np.searchsorted(candidates, rows)
     monkeypatch.setattr(meaning, "BANDS", (0, int(among[1])))
 
-    found = hidden_words(model, passages, candidates, {}).ranks["x"]
+    found = ranks(model, passages, candidates).ranks["x"]
 
     first, second = [summary for name, summary in found.items() if " of " in name]
-    only = [p for p in passages if rows[0] in p.asked.values()]
+    only = [p for p in passages if rows[0] in p.hidden.values()]
     asked = sum(
         count > 1
         for p in only
         for (_, _, entity), count in zip(p.mentions(), counted(p), strict=True)
-        if p.asked[entity] == rows[0]
+        if p.hidden[entity] == rows[0]
     )
     assert first.cases == asked
     assert first.cases + second.cases == found["2+"].cases
@@ -386,19 +374,13 @@ def counted(passage: Passage) -> list[int]:
     return numbers
 
 
-def test_numbers_that_are_none_are_an_error() -> None:
+def test_vectors_that_are_not_finite_are_an_error() -> None:
     model = model_that_says("dog")
-    candidates, _ = candidate_words(model, 10)
     with torch.no_grad():
         model.model.x.weight[3] = torch.nan
 
     with pytest.raises(ValueError, match="not finite"):
-        hidden_words(model, PASSAGES, candidates, {})
-
-
-def test_without_a_hidden_word_there_is_nothing_to_tell() -> None:
-    with pytest.raises(ValueError, match="no word of the texts can be hidden"):
-        hidden_words(random_model(), [], np.array([9]), {})
+        predict(model, PASSAGES, {})
 
 
 def test_definitions_are_ranked_among_all_words_that_can_be_named() -> None:
@@ -479,17 +461,17 @@ def test_what_is_resampled_are_invented_words_not_trials() -> None:
     assert -0.8 < low < -0.4 < 0.4 < high < 0.8
 
 
-def test_ways_stand_beside_the_model_in_trials() -> None:
+def test_trials_correlate_the_vectors_of_baselines_too() -> None:
     model = random_model()
     texts = ["the ___ barked at it", "a ___ ran and the dog howled ."]
     given = Trial("a", texts, ["dog", "cat", "it", "ran"], [1.0, 2.0, 3.0, 4.0])
-    bag, _ = fit([TEXT], model)
-    asked = gap_passage(texts, LEXICON)
-    assert asked is not None
+    bag, _ = fit_context_baselines([TEXT], model)
+    passage = gap_passage(texts, LEXICON)
+    assert passage is not None
 
     found = trials(model, [given], {"bag": bag})
 
-    near = [cos(bag([asked])[1], bag.words[row(probe)]) for probe in given.probes]
+    near = [cos(bag([passage])[1], bag.words[row(probe)]) for probe in given.probes]
     expected = spearmanr(near, given.ratings).statistic
     assert found.correlations["bag"].mean == pytest.approx(expected)
 
@@ -508,5 +490,5 @@ def test_pairs_correlate_similarities_with_the_cosines_of_both_tables() -> None:
 
 
 def test_pairs_outside_the_vocabulary_alone_are_an_error() -> None:
-    with pytest.raises(ValueError, match="1 pairs of words in the vocabulary"):
+    with pytest.raises(ValueError, match="1 word pairs in the vocabulary"):
         pairs(random_model(), [("dog", "cat", 1.0), ("dog", "zork", 2.0)])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.evaluation.groups import score_groups
-from dntm.evaluation.records import Records, ideal_scores
+from dntm.evaluation.groups import Group, group_of, score_groups, token_groups
+from dntm.evaluation.records import Records
 
 DOCUMENT = AnonymizedDocument(
     name="tale", sentences=[[1, "met", 2, "."], ["then", 1, 2, "left"], ['"', 1]]
@@ -68,13 +68,20 @@ def test_a_model_that_scores_too_few_tokens_is_caught() -> None:
 def test_no_perplexity_comes_from_numbers_that_are_not_finite() -> None:
     document = AnonymizedDocument(name="d", sentences=[["a"]])
 
-    with pytest.raises(ValueError, match="no finite log-probability"):
+    with pytest.raises(ValueError, match="not finite"):
         Records.of([document], [np.array([-1.0, np.nan])])
 
 
-def test_the_ideal_reader_gives_what_the_dataset_carries() -> None:
-    document = AnonymizedDocument(name="s", sentences=[[1, "a"]], ideal=[[-0.5, -1.0, 0.0]])
+def test_a_single_token_is_listed_under_a_group_that_contains_it(records: Records) -> None:
+    masks = token_groups(records)
 
-    assert next(ideal_scores([document])).tolist() == [-0.5, -1.0, 0.0]
-    with pytest.raises(ValueError, match="has no ideal reader"):
-        next(ideal_scores([DOCUMENT]))
+    listed = [
+        group_of(occurrence, follows)
+        for occurrence, follows in zip(
+            records.occurrence.tolist(), records.follows.tolist(), strict=True
+        )
+    ]
+
+    assert all(masks[group][i] for i, group in enumerate(listed))
+    assert Group.ALL not in listed
+    assert listed[7] == Group.REAPPEARING  # an entity right after an entity

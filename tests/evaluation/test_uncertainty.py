@@ -60,7 +60,7 @@ def test_the_standard_error_is_scipys() -> None:
 
 def test_one_seed_has_no_standard_error_and_none_has_no_mean() -> None:
     assert np.isnan(mean_and_error(np.array([[1.0, 2.0]]))[1]).all()
-    with pytest.raises(ValueError, match="expected one a seed"):
+    with pytest.raises(ValueError, match="expected one per seed"):
         mean_and_error(np.zeros((0, 2)))
 
 
@@ -214,5 +214,5 @@ def test_what_is_no_pair_is_refused() -> None:
         paired_bootstrap(empty, empty)
     with pytest.raises(ValueError, match="level is 95"):
         paired_bootstrap(a, a, level=95)
-    with pytest.raises(ValueError, match="group 'every', expected one of all"):
+    with pytest.raises(ValueError, match="'every' is not a valid Group"):
         group_sums([run(1)], "every")

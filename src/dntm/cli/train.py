@@ -248,7 +248,7 @@ def _show_pretraining(
             if found := progress.validation:
                 recall, mrr = found["recall"], found["reciprocal_rank"]
                 bar.write(
-                    f"update {progress.iteration}: of {found['words']:,} hidden words held out "
+                    f"update {progress.iteration}: of {found['cases']:,} hidden words held out "
                     f"recall at 1 / 10 / 100 {recall[1]:.3f} / {recall[10]:.3f} / "
                     f"{recall[100]:.3f}, mean reciprocal rank {mrr:.3f}",
                     file=sys.stderr,

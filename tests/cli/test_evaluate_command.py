@@ -1,0 +1,201 @@
+"""`dntm evaluate`: the cloze test, the baselines and pretrained encoders."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from dntm.evaluation.cloze import ClozeRecords
+from dntm.evaluation.groups import score_groups
+from dntm.evaluation.records import Records
+from dntm.model.pretrained_encoder import PretrainedEncoder
+from dntm.training import pretraining
+from dntm.training.batches import Negatives
+from tests.cli.running import fails, run
+
+SMALL = (
+    *("--model.embedding-dim", "8", "--model.hidden-dim", "8", "--model.encoder-dim", "8"),
+    *("--model.context-dim", "8", "--training.epochs", "1"),
+)
+TEXT = "the dog barked at the cat .\n\nthe cat purred at the dog .\n\n" * 40
+
+
+def build(folder: Path, clusters: list[list[list[int]]]) -> Path:
+    """A dataset of stories in which Ann and Bo reappear, if they have a chain."""
+    folder.mkdir()
+    sentences = [["Ann", "met", "Bo"], ["she", "left"], ["he", "saw", "her"]]
+    for split, count in (("train", 4), ("dev", 2), ("test", 2)):
+        lines = [
+            json.dumps({"doc_key": f"{split}{i}", "sentences": sentences, "clusters": clusters})
+            for i in range(count)
+        ]
+        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    run("data", "build", folder, "--output-dir", folder / "dataset", "--max-entities", "3")
+    return folder / "dataset"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cloze")
+    dataset = build(folder / "corpus", [[[0, 0], [3, 3], [7, 7]], [[2, 2], [5, 5]]])
+    run("train", "--dataset", dataset, "--output-dir", folder / "run", *SMALL)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pretrained")
+    (folder / "text.txt").write_text(TEXT)
+    run("pretrain", "--text", folder / "text.txt", "--output-dir", folder / "run",
+        "--model.embedding-dim", "8", "--model.encoder-dim", "8", "--training.iterations", "20",
+        "--training.batch", "8", "--training.smoothing", "0", "--store.min-count", "1",
+        "--store.held-out", "0.1")  # fmt: skip
+    return folder / "run"
+
+
+def test_the_cloze_test_prints_a_table_and_writes_one_record_per_gap(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset, target = trained.parent / "corpus" / "dataset", tmp_path / "cloze.json"
+
+    run("evaluate", trained, trained / "best", "--cloze", "--dataset", dataset, "--json", target)
+
+    lines = capsys.readouterr().out.splitlines()
+    records = ClozeRecords.read(trained / "cloze-dev.csv")
+    assert records.document == ["dev0"] * 3 + ["dev1"] * 3
+    assert records.entity.tolist() == [1, 2, 1] * 2
+    assert lines[0].startswith("cloze test on dev")
+    assert [line.split()[-1] for line in lines[1:4]] == ["6", "6", "6"]
+    assert lines[3].split() == ["chance", "0.500", "0.500", "0.750", "0.500", "6"]
+    assert (trained / "best" / "cloze-dev.csv").is_file()
+    assert json.loads(target.read_text())[str(trained)]["gaps"] == 6
+
+
+def test_other_gaps_and_datasets_never_replace_the_run_s_own_records(
+    trained: Path, tmp_path: Path
+) -> None:
+    run("evaluate", trained, "--cloze")
+    run("evaluate", trained)
+    own = {n: (trained / n).read_bytes() for n in ("cloze-dev.csv", "records-dev.csv")}
+    copy = shutil.copytree(trained.parent / "corpus" / "dataset", tmp_path / "copy")
+
+    run("evaluate", trained, "--cloze", "--same-sentence")
+    run("evaluate", trained, copy, "--cloze")
+    run("evaluate", trained, "--dataset", copy)
+
+    assert {name: (trained / name).read_bytes() for name in own} == own
+    written = {path.name for path in trained.glob("*.csv")}
+    assert {"cloze-dev-same-sentence.csv", "cloze-dev-copy.csv", "records-dev-copy.csv"} < written
+
+
+def test_what_cannot_be_evaluated_is_an_error_and_nothing_is_written(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = build(tmp_path / "alone", [[[0, 0], [3, 3], [7, 7]]])
+    other = build(tmp_path / "other", [[[0, 0], [7, 7]], [[2, 2], [5, 5]]])
+    run("train", "--dataset", alone, "--output-dir", tmp_path / "run", *SMALL)
+
+    assert f"{alone} has no gap" in fails(capsys, "evaluate", tmp_path / "run", "--cloze")
+    assert "another vocabulary" in fails(capsys, "evaluate", trained, "--dataset", other)
+    assert "no model given" in fails(capsys, "evaluate")
+    assert "pass --dataset" in fails(capsys, "evaluate", tmp_path / "nowhere")
+    assert "cloze test is not for it" in fails(capsys, "evaluate", "ngram", alone, "--cloze")
+    assert not list((tmp_path / "run").glob("*.csv"))
+
+
+def test_the_ngram_baseline_is_fitted_to_the_train_split(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = trained.parent / "corpus" / "dataset"
+
+    run("evaluate", "ngram", trained, dataset, "--against", "ngram", "--output-dir", tmp_path)
+
+    ngram = Records.read(tmp_path / "records-dev-ngram-dataset.csv")
+    model = Records.read(tmp_path / "records-dev-run-dataset.csv")
+    printed = capsys.readouterr().out
+    assert ngram.token == model.token
+    # The dev split repeats the train split, which a 5-gram model learns by heart.
+    assert score_groups(ngram)["all"].perplexity < 2 < score_groups(model)["all"].perplexity
+    assert "against ngram" in printed
+    assert not list(Path(dataset).glob("*.csv"))
+
+
+def test_a_cache_is_tuned_in_memory_and_leaves_no_file(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path.name for path in (trained / "best").iterdir()}
+
+    run("evaluate", trained, "--cache")
+
+    printed = capsys.readouterr()
+    assert "cache: theta " in printed.err
+    assert "run + cache" in printed.out
+    assert {path.name for path in (trained / "best").iterdir()} == before
+    cached, plain = (
+        score_groups(Records.read(trained / f"records-dev{added}.csv"))["all"]
+        for added in ("-cache", "")
+    )
+    assert cached.nats <= plain.nats + 1e-6  # tuned on these documents
+
+
+def test_help_needs_no_torch() -> None:
+    code = (
+        "import sys; from dntm.cli.main import main\n"
+        "try: main([*sys.argv[1:], '--help'])\n"
+        "except SystemExit: sys.exit('torch' in sys.modules)"
+    )
+
+    for command in ("evaluate", "evaluate-meaning", "export"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, command], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_pretraining_run_is_evaluated_by_the_recall_of_its_encoder(
+    encoder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shares = []
+
+    class Noted(Negatives):
+        def __init__(self, share: np.ndarray) -> None:
+            super().__init__(share)
+            shares.append(share)
+
+    monkeypatch.setattr(pretraining, "BAG_UPDATES", 3)
+    monkeypatch.setattr(pretraining, "Negatives", Noted)
+    run("evaluate", encoder, "--json", tmp_path / "encoder.json")
+
+    lines = capsys.readouterr().out.splitlines()
+    numbers = json.loads((tmp_path / "encoder.json").read_text())[str(encoder)]
+    assert lines[0].endswith("56 hidden words")
+    assert [line.split("  ")[0] for line in lines[2:5]] == ["encoder", "bag of context", "unigram"]
+    assert numbers["encoder"]["cases"] == numbers["unigram"]["cases"] == 56
+    assert numbers["unigram"]["recall"]["10"] == 1.0  # seven words are known
+    own = PretrainedEncoder.load(encoder / "best").share
+    np.testing.assert_allclose(shares[0], own)
+    assert len(torch.unique(own[own > 0])) == 1  # smoothing 0: a uniform distribution
+
+
+def test_an_encoder_is_evaluated_on_another_text(
+    encoder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pretraining, "BAG_UPDATES", 3)
+    (tmp_path / "new.txt").write_text("the dog purred .\n\n\u00a0\u00a0\n\nthe cat barked .\n")
+    (tmp_path / "empty.txt").write_text("\u00a0\n")
+
+    run("evaluate", encoder, tmp_path / "new.txt")
+
+    assert "8 hidden words" in capsys.readouterr().out
+    assert "no sentence" in fails(capsys, "evaluate", encoder, tmp_path / "empty.txt")
