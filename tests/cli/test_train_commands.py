@@ -213,8 +213,8 @@ def test_tensorboard_gets_what_metrics_hold(dataset: Path, tmp_path: Path) -> No
 def test_evaluate_counts_the_tokens_of_each_run_where_they_differ(
     trained: Path, dataset: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    groups = {name: {"perplexity": 2.0, "tokens": 7} for name in Group}
-    more = {name: {"perplexity": 3.0, "tokens": 9} for name in Group}
+    groups = {str(name): {"perplexity": 2.0, "tokens": 7} for name in Group}
+    more = {str(name): {"perplexity": 3.0, "tokens": 9} for name in Group}
 
     print_groups("x", {"a": groups, "b": groups, "c": more})
 

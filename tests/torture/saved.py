@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from dntm.cli.publish import model_card
+from dntm.cli.export import model_card
 from safetensors.torch import load, save
 
 import dntm

@@ -1,5 +1,6 @@
 """How well a pretrained encoder recovers hidden words (part of `dntm evaluate`)."""
 
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,7 +54,7 @@ def encoder_recall(run: Path, text: str | None, count: int) -> dict[str, RankSum
     bag = fit_bag(pretrained.x, store, pretrained.share)
     zero = torch.zeros_like(pretrained.x[:1])
 
-    def unigram(batch: list[Sentence]) -> torch.Tensor:
+    def unigram(batch: Sequence[Sentence]) -> torch.Tensor:
         return zero.expand(sum(map(len, batch)), -1)
 
     methods: dict[str, tuple[Contexts, torch.Tensor, torch.Tensor]] = {

@@ -131,7 +131,7 @@ def _perplexities(run: Path, static: Path | None, dataset: Path) -> str:
         for group in Group:
             scores = [found[split][group] for found in results.values()]
             values = " | ".join(f"{score['perplexity']:.1f}" for score in scores)
-            lines.append(f"| {group.title} | {values} | {scores[0]['tokens']:,} |")
+            lines.append(f"| {group.label} | {values} | {scores[0]['tokens']:,} |")
         tables.append("\n".join(lines))
     return "\n\n".join(tables)
 

@@ -102,15 +102,12 @@ class ClozeRecords(Table):
         for text, scores in zip(texts, filled, strict=True):
             names.extend([text.document.name] * len(text.gaps))
             rows.extend(_rank(text, scores))
-        columns = fields(cls)[1:]
-        table = np.array(rows, dtype=np.float64).reshape(len(rows), len(columns)).T
-        return cls(
-            document=names,
-            **{
-                field.name: values.astype(np.int64 if field.type == Integers else np.float64)
-                for field, values in zip(columns, table, strict=True)
-            },
-        )
+        table = np.array(rows, dtype=np.float64).reshape(len(rows), len(fields(cls)) - 1)
+        columns: dict[str, Any] = {
+            field.name: values.astype(np.int64 if field.type == Integers else np.float64)
+            for field, values in zip(fields(cls)[1:], table.T, strict=True)
+        }
+        return cls(document=names, **columns)
 
 
 def _gaps(document: AnonymizedDocument, *, same_sentence: bool) -> Iterator[Gap]:

@@ -34,12 +34,12 @@ class Group(StrEnum):
         return _NAMES[self][0]
 
     @property
-    def title(self) -> str:
+    def label(self) -> str:
         """The name in running text."""
         return _NAMES[self][1]
 
 
-PAPER_GROUPS = (Group.ALL, Group.REAPPEARING, Group.FOLLOWING, Group.NON_ENTITIES)
+PAPER_GROUPS: tuple[str, ...] = (Group.ALL, Group.REAPPEARING, Group.FOLLOWING, Group.NON_ENTITIES)
 _NAMES = {
     Group.ALL: ("(1) all", "all tokens"),
     Group.REAPPEARING: ("(2) reappearing", "reappearing entities"),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import tee
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,12 +65,11 @@ class Table:
         for line, row in rows[1:]:
             if len(row) != len(types):
                 raise InputError(str(path), line, f"{len(row)} values, expected {len(types)}")
-        return cls(
-            **{
-                name: _column(path, type_, [(line, row[i]) for line, row in rows[1:]])
-                for i, (name, type_) in enumerate(types.items())
-            }
-        )
+        columns: dict[str, Any] = {
+            name: _column(path, type_, [(line, row[i]) for line, row in rows[1:]])
+            for i, (name, type_) in enumerate(types.items())
+        }
+        return cls(**columns)
 
 
 def as_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -92,7 +91,7 @@ def _column(path: Path, type_: type, cells: list[tuple[int, str]]) -> list[str] 
             raise InputError(str(path), line, f"found {cell!r}, expected {expected}") from None
     if type_ is str:
         return values
-    return np.array(values, np.int64 if type_ is int else np.float64)
+    return np.array(values, np.int64) if type_ is int else np.array(values, np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)

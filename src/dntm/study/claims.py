@@ -141,7 +141,7 @@ def _better(models: Models, statement: str, pairs: Sequence[tuple[str, str]], gr
     found = _perplexity_duels(models, [(*pair, group) for pair in pairs])
     if isinstance(found, str):
         return _untested(statement, found)
-    finding = f"Perplexity of {Group(group).title}: {listed([duel.words for duel in found])}."
+    finding = f"Perplexity of {Group(group).label}: {listed([duel.words for duel in found])}."
     return Claim(statement, weakest(found), finding)
 
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from dntm.corpus.dataset import SplitStatistics
-from dntm.evaluation.groups import PAPER_GROUPS
+from dntm.evaluation.groups import PAPER_GROUPS, Group
 from dntm.evaluation.uncertainty import Comparison, DocumentSums
 from dntm.study.document import (
     NONE,
@@ -40,7 +40,7 @@ CACHED = "A-salience-cache"
 """What somebody who knows the paper and caches would compare with first."""
 _MORE_ROWS = ("Tokens", "Entity tokens", "Unknown words")
 _COLUMNS = tuple(
-    f"({number}) {group.title.capitalize()}" for number, group in enumerate(PAPER_GROUPS, start=1)
+    f"({number}) {Group(group).label.capitalize()}" for number, group in enumerate(PAPER_GROUPS, start=1)
 )
 _OVER_SEEDS = (
     "Lower is better. Mean ± standard error over seeds; below it the paper's value on OntoNotes."
