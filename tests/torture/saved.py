@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from dntm.cli.export import model_card
 from safetensors.torch import load, save
 
 import dntm
 from dntm.cli.data import print_table_1
+from dntm.cli.export import model_card
 from dntm.corpus.dataset import SPLITS, Dataset
 from dntm.corpus.token_store import TokenStore
 from dntm.model.language_model import DynamicTextModel

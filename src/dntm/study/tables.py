@@ -40,7 +40,8 @@ CACHED = "A-salience-cache"
 """What somebody who knows the paper and caches would compare with first."""
 _MORE_ROWS = ("Tokens", "Entity tokens", "Unknown words")
 _COLUMNS = tuple(
-    f"({number}) {Group(group).label.capitalize()}" for number, group in enumerate(PAPER_GROUPS, start=1)
+    f"({number}) {Group(group).label.capitalize()}"
+    for number, group in enumerate(PAPER_GROUPS, start=1)
 )
 _OVER_SEEDS = (
     "Lower is better. Mean ± standard error over seeds; below it the paper's value on OntoNotes."
