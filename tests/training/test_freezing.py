@@ -1,4 +1,4 @@
-"""Parts of a model that stay as they begin: a pointer learned beside them, their words' counts."""
+"""Frozen parts of a model: they stay unchanged while others are trained."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,16 +8,16 @@ import pytest
 import torch
 
 import dntm
+from dntm.training.initial_weights import initial_model, with_source_counts
 from dntm.training.language_modelling import WindowLoss
 from dntm.training.run_folder import RunFolder
-from dntm.training.state import initial_model, with_source_counts
 from tests.model.small import build
 from tests.training.test_training import config, dataset, few  # noqa: F401 (fixtures)
 
 # ruff: noqa: F811 (pytest hands fixtures over by their names)
 
 
-def test_a_pointer_is_learned_beside_parts_that_stay_as_they_are(few: Path, tmp_path: Path) -> None:
+def test_a_pointer_is_trained_while_the_rest_is_frozen(few: Path, tmp_path: Path) -> None:
     settings = config(few, tmp_path / "d")
     dntm.train(settings)
     parts = ("x", "lstm", "encoder", "merging", "output")
@@ -43,7 +43,7 @@ def test_a_pointer_is_learned_beside_parts_that_stay_as_they_are(few: Path, tmp_
     assert results["splits"]["dev"]["all"]["perplexity"] < plain
 
 
-def test_words_that_stay_as_they_are_keep_their_counts(few: Path, tmp_path: Path) -> None:
+def test_frozen_words_keep_the_counts_of_their_own_text(few: Path, tmp_path: Path) -> None:
     settings = config(few, tmp_path / "d")
     dntm.train(settings)
     words = dntm.load(tmp_path / "d").vocabulary
@@ -59,9 +59,7 @@ def test_words_that_stay_as_they_are_keep_their_counts(few: Path, tmp_path: Path
     assert counts(settings) == counts(again) == others.counts
 
 
-def test_a_frozen_output_layer_is_frozen_where_it_is_the_inputs_too(
-    few: Path, tmp_path: Path
-) -> None:
+def test_a_frozen_output_layer_is_frozen_in_a_tied_model_too(few: Path, tmp_path: Path) -> None:
     settings = config(few, tmp_path / "run")
     words = dntm.Dataset.open(few).vocabulary
     tied = replace(
@@ -76,7 +74,7 @@ def test_a_frozen_output_layer_is_frozen_where_it_is_the_inputs_too(
 
 
 @pytest.mark.parametrize("sentences", [None, [[1, 9, 8, 2]]])
-def test_a_window_in_which_nothing_learns_has_a_loss_without_gradients(
+def test_a_window_without_trained_parts_has_a_loss_without_gradients(
     sentences: list[list[int]] | None,
 ) -> None:
     model = build("both", "gru")
@@ -100,7 +98,7 @@ def test_a_window_in_which_nothing_learns_has_a_loss_without_gradients(
         (("x", "lstm", "output", "encoder", "merging"), "nothing is left to train"),
     ],
 )
-def test_freezing_what_is_not_there_or_everything_is_an_error(
+def test_freezing_an_unknown_part_or_everything_is_an_error(
     few: Path, tmp_path: Path, parts: tuple[str, ...], complaint: str
 ) -> None:
     settings = config(few, tmp_path / "run")

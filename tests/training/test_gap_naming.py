@@ -25,9 +25,9 @@ from dntm.training.batches import (
     WordsToName,
 )
 from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
+from dntm.training.initial_weights import initial_model
 from dntm.training.pretraining import pretrain_run
 from dntm.training.processes import Interrupted
-from dntm.training.state import initial_model
 from tests.training.small_pretraining import NOUNS, config, losses, pretrain
 
 
@@ -205,15 +205,6 @@ def test_a_language_model_that_names_nothing_has_no_encoder_to_learn_on(
         list(pretrain_run(on))
     with pytest.raises(ValueError, match="model does not name hidden words: cannot start from it"):
         list(pretrain_run(alone))
-
-
-def test_what_only_naming_uses_is_an_error_without_it(text: Path, tmp_path: Path) -> None:
-    plain = config(text, tmp_path / "run")
-
-    with pytest.raises(ValueError, match=r"model.merging is max, which has no effect"):
-        replace(plain, model=replace(plain.model, merging="max"))
-    with pytest.raises(ValueError, match=r"training.hide is 0.1, which has no effect"):
-        replace(plain, training=replace(plain.training, hide=0.1))
 
 
 def test_an_encoder_that_merges_but_names_nothing_is_refused(

@@ -13,11 +13,10 @@ from dntm.corpus.rows import encode
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.naming import nameable
 from dntm.model.text_model import TextModel
 from dntm.training import hidden_words
 from dntm.training.config import Recipe
-from dntm.training.hidden_words import Hiding, TrainingDocument, answers_of
+from dntm.training.hidden_words import Hiding, answers_of
 from dntm.training.language_modelling import WindowLoss, train_batch
 from dntm.training.processes import alone
 from dntm.training.state import TrainingState
@@ -26,21 +25,20 @@ FILLERS = tuple(f"filler{i}" for i in range(hidden_words.FREQUENT))
 WORDS = Vocabulary((*FILLERS, "dog", "barks", "cat", "mews", "china"), entities=6)
 
 
-def document(sentences: Sequence[Sequence[Token]], *surfaces: str) -> TrainingDocument:
+def document(sentences: Sequence[Sequence[Token]], *surfaces: str) -> AnonymizedDocument:
     words = tuple(tuple(surface.split()) for surface in surfaces)
-    made = AnonymizedDocument(name="d", sentences=sentences, surfaces=words)
-    return TrainingDocument.of(made, WORDS, nameable(WORDS))
+    return AnonymizedDocument(name="d", sentences=sentences, surfaces=words)
 
 
-def hide(text: TrainingDocument, *, hide: float = 0.0, reveal: float = 0.0) -> list[list[str]]:
-    hidden = Hiding.of(Recipe(hide=hide, reveal=reveal), WORDS)(text, np.random.default_rng(1))
+def hide(text: AnonymizedDocument, *, hide: float = 0.0, reveal: float = 0.0) -> list[list[str]]:
+    hidden = Hiding(Recipe(hide=hide, reveal=reveal), WORDS)(text, np.random.default_rng(1))
     labels = WORDS.labels()
-    for sentence, answers in zip(hidden.sentences, hidden.answers, strict=True):
+    for sentence, answers in zip(hidden.rows.sentences, hidden.answers, strict=True):
         assert len(sentence) == len(answers)
         assert (sentence[0], sentence[-1]) == (BOS, EOS)
     return [
         [labels[t] + (f"={labels[a]}" if a else "") for t, a in zip(s[1:-1], k[1:-1], strict=True)]
-        for s, k in zip(hidden.sentences, hidden.answers, strict=True)
+        for s, k in zip(hidden.rows.sentences, hidden.answers, strict=True)
     ]
 
 
@@ -62,47 +60,42 @@ def test_words_that_are_frequent_or_occur_once_are_never_hidden() -> None:
     assert hide(text, hide=1.0) == [["filler3", "filler3", "cat"]]
 
 
-def test_an_entity_that_goes_by_one_known_word_has_an_answer_and_can_be_revealed() -> None:
+def test_an_entity_with_one_known_name_has_an_answer_and_can_be_revealed() -> None:
     text = document([[1, 2], [1, 2]], "china", "china", "china", "it")
 
     assert hide(text) == [["[1]=china", "[2]"], ["[1]=china", "[2]"]]
     assert hide(text, reveal=1.0) == [["china", "[1]"], ["china", "[1]"]]
 
 
-def test_no_more_words_are_hidden_than_the_model_has_rows_for() -> None:
+def test_no_more_words_are_hidden_than_there_are_free_slots() -> None:
     few = Vocabulary(WORDS.words, entities=2)
-    made = AnonymizedDocument(
-        name="d", sentences=[["dog", "cat", "mews"] * 2, [1]], surfaces=[["it"]]
-    )
-    text = TrainingDocument.of(made, few, nameable(few))
+    text = document([["dog", "cat", "mews"] * 2, [1]], "it")
 
-    hidden = Hiding.of(Recipe(hide=1.0), few)(text, np.random.default_rng(1))
+    hidden = Hiding(Recipe(hide=1.0), few)(text, np.random.default_rng(1))
 
-    rows = [t for sentence in hidden.sentences for t in sentence]
+    rows = [t for sentence in hidden.rows.sentences for t in sentence]
     assert {t for t in rows if few.labels()[t].startswith("[")} == {3, 4}
     assert UNK not in rows
 
 
-def test_nothing_hidden_reads_as_the_vocabulary_encodes() -> None:
-    sentences: list[list[Token]] = [["dog", 1, "unheard"], [2, "cat", 1]]
-    hidden = Hiding.of(Recipe(), WORDS)(document(sentences), np.random.default_rng(1))
+def test_without_hiding_a_document_reads_as_in_evaluation() -> None:
+    text = document([["dog", 1, "unheard"], [2, "cat", 1]])
+    hiding = Hiding(Recipe(), WORDS)
 
-    assert hidden.sentences == [WORDS.encode(sentence) for sentence in sentences]
+    assert not hiding.is_random
+    assert hiding(text, np.random.default_rng(1)).rows == encode(text, WORDS)
 
 
-def test_a_document_with_more_entities_than_rows_is_lent_rows_in_training() -> None:
+def test_a_document_with_more_entities_than_slots_is_trained_as_it_is_scored() -> None:
     few = Vocabulary(WORDS.words, entities=2)
     crowd: list[list[Token]] = [[1, "dog", 2], [3, "cat"], [1, "mews", 3], ["dog", 2]]
     names = [["china"], ["he"], ["it"], ["china"], ["it"], ["he"]]
     made = AnonymizedDocument(name="d", sentences=crowd, surfaces=names)
-    rows = encode(made, few)
 
-    hiding = Hiding.of(Recipe(), few)
-    read = hiding(TrainingDocument.of(made, few, nameable(few)), np.random.default_rng(1))
+    read = Hiding(Recipe(), few)(made, np.random.default_rng(1))
 
-    assert read.sentences == rows.sentences
-    assert read.loans == rows.loans
-    assert UNK not in [token for sentence in read.sentences for token in sentence]
+    assert read.rows == encode(made, few)
+    assert UNK not in [token for sentence in read.rows.sentences for token in sentence]
     assert read.answers[2][1] == few.row("china")
 
     trained = DynamicTextModel(replace(model().config, entities=2, vocabulary=len(few)))
@@ -121,7 +114,7 @@ def model() -> DynamicTextModel:
     return DynamicTextModel(config, torch.Generator().manual_seed(1))
 
 
-def stories(count: int) -> list[TrainingDocument]:
+def stories(count: int) -> list[AnonymizedDocument]:
     rng = random.Random(3)
     texts = []
     for _ in range(count):
@@ -134,7 +127,8 @@ def stories(count: int) -> list[TrainingDocument]:
 def test_the_model_learns_to_name_what_was_hidden() -> None:
     trained, recipe = model(), Recipe(learning_rate=0.02, naming_weight=1.0)
     state, step = TrainingState.start(trained, recipe, seed=1), WindowLoss(trained, recipe)
-    nouns = Hiding(1.0, 0.0, np.isin(WORDS.labels(), ["dog", "cat"]), WORDS.entities)
+    nouns = Hiding(Recipe(hide=1.0), WORDS)
+    nouns.words = np.isin(WORDS.labels(), ["dog", "cat"])
     texts = stories(64)
     random_ = np.random.default_rng(1)
     for _ in range(4):
@@ -144,7 +138,7 @@ def test_the_model_learns_to_name_what_was_hidden() -> None:
 
     asked = [nouns(text, random_) for text in stories(20)]
     trained.eval()
-    window = trained.plan([text.sentences for text in asked], every_context=True)
+    window = trained.plan([text.rows.sentences for text in asked], every_context=True)
     answers = answers_of(window.merges, [text.answers for text in asked])
     _, nats, _ = trained.losses(window, trained.initial_state(20), answers=answers)
 

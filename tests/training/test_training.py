@@ -1,7 +1,4 @@
-"""A tiny model really learns, and an interrupted run ends as if nothing had happened.
-
-That a memory is learned, too, is shown in the tests of the cloze test.
-"""
+"""A tiny model learns, and a resumed run ends with the bits of one that was never interrupted."""
 
 import json
 import math
@@ -11,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -25,10 +23,11 @@ from dntm.corpus.vectors import WordVectors
 from dntm.model.config import Variant
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.training import language_modelling
+from dntm.training.initial_weights import initial_model
 from dntm.training.language_modelling import train_run
 from dntm.training.processes import Interrupted
 from dntm.training.run_folder import RunFolder
-from dntm.training.state import Diverged, initial_model
+from dntm.training.state import Diverged
 
 VARIANTS: tuple[Variant, ...] = ("baseline", "both")
 ACTS = {"smith": "forged iron", "baker": "kneaded dough", "bard": "sang songs"}
@@ -103,7 +102,7 @@ def test_a_model_learns_all_that_a_sentence_tells(
 
     results = dntm.train(replace(config(dataset, tmp_path, variant), training=longer))
 
-    perplexity = results["splits"]["test"]["all"]["perplexity"]
+    perplexity = results["splits"]["dev"]["all"]["perplexity"]
     assert perplexity < 1.2 * without_memory
 
 
@@ -112,9 +111,27 @@ def test_loading_a_run_gives_its_best_weights(few: Path, tmp_path: Path) -> None
 
     model = dntm.load(tmp_path / "run")
 
-    documents = list(dntm.Dataset.open(few).documents("test"))
+    documents = list(dntm.Dataset.open(few).documents("dev"))
     nats = -sum(float(model.score(document).sum()) for document in documents)
-    assert nats == pytest.approx(results["splits"]["test"]["all"]["nats"], rel=1e-6)
+    assert nats == pytest.approx(results["splits"]["dev"]["all"]["nats"], rel=1e-6)
+
+
+def test_training_never_reads_the_test_split(
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    documents = dntm.Dataset.documents
+
+    def noted(self: dntm.Dataset, split: str) -> Iterator[dntm.AnonymizedDocument]:
+        opened.append(split)
+        return documents(self, split)
+
+    monkeypatch.setattr(dntm.Dataset, "documents", noted)
+
+    results = dntm.train(config(few, tmp_path / "run"))
+
+    assert set(opened) == {"train", "dev"}
+    assert list(results["splits"]) == ["dev"]
 
 
 def test_a_run_stopped_at_any_batch_resumes_to_the_same_bits(
@@ -160,10 +177,10 @@ def test_training_works_outside_the_main_thread(few: Path, tmp_path: Path) -> No
     with ThreadPoolExecutor(1) as pool:
         results = pool.submit(dntm.train, config(few, tmp_path / "run")).result()
 
-    assert results["splits"]["test"]["all"]["tokens"] > 0
+    assert results["splits"]["dev"]["all"]["tokens"] > 0
 
 
-def test_a_killed_command_goes_on_with_resume(few: Path, tmp_path: Path) -> None:
+def test_a_killed_command_resumes(few: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     command = [
         *(sys.executable, "-m", "dntm", "train", "--dataset", str(few)),
@@ -193,15 +210,13 @@ def test_a_run_is_not_started_over_by_accident(few: Path, tmp_path: Path) -> Non
         next(train_run(replace(settings, seed=2), resume=True))
 
 
-def test_a_run_killed_before_it_had_written_anything_begins_with_resume(
-    few: Path, tmp_path: Path
-) -> None:
+def test_resume_starts_a_run_that_has_written_nothing_yet(few: Path, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
 
     assert dntm.train(config(few, tmp_path / "run"), resume=True)["splits"]
 
 
-def test_two_processes_never_train_in_one_folder(few: Path, tmp_path: Path) -> None:
+def test_two_runs_never_use_one_folder(few: Path, tmp_path: Path) -> None:
     settings = config(few, tmp_path / "run")
     first = train_run(settings)
     next(first)
@@ -220,20 +235,6 @@ def test_two_processes_never_train_in_one_folder(few: Path, tmp_path: Path) -> N
     assert done.returncode == 1
     assert "in use by another process" in done.stderr.splitlines()[-1]
     next(train_run(settings, resume=True))
-
-
-def test_what_kills_left_behind_is_removed_when_the_run_goes_on(few: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    dntm.train(config(few, run))
-    for name in ("checkpoints/.96.a1b2c3d4", ".best.a1b2c3d4"):
-        (run / name).mkdir()
-        os.utime(run / name, (0, 0))
-    (run / ".metrics.jsonl.a1b2c3d4").touch()
-    os.utime(run / ".metrics.jsonl.a1b2c3d4", (0, 0))
-
-    dntm.train(config(few, run), resume=True)
-
-    assert not [path for path in run.rglob("*") if path.name.startswith(".")]
 
 
 @pytest.mark.parametrize("learning_rate", [1e5, 1e30])
@@ -256,9 +257,7 @@ def test_a_run_that_diverges_says_so_and_saves_nothing_of_it(
 
 
 @pytest.mark.parametrize("freeze", [True, False])
-def test_the_counts_of_parameters_tell_what_was_trained(
-    few: Path, tmp_path: Path, *, freeze: bool
-) -> None:
+def test_parameter_counts_tell_what_was_trained(few: Path, tmp_path: Path, *, freeze: bool) -> None:
     settings = config(few, tmp_path / "run")
     vocabulary = dntm.Dataset.open(few).vocabulary
     model = initial_model(settings.for_vocabulary(vocabulary), vocabulary)
@@ -325,7 +324,7 @@ def test_an_untied_model_that_starts_from_a_tied_one_has_its_output_embeddings(
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_embeddings_begin_with_word_vectors(dataset: Path, tmp_path: Path, tied: bool) -> None:
+def test_embeddings_start_from_word_vectors(dataset: Path, tmp_path: Path, tied: bool) -> None:
     vocabulary = dntm.Dataset.open(dataset).vocabulary
     words, rng = vocabulary.words[:4], np.random.default_rng(1)
     path = tmp_path / "vectors.txt"
@@ -344,6 +343,6 @@ def test_embeddings_begin_with_word_vectors(dataset: Path, tmp_path: Path, tied:
     torch.testing.assert_close(lengths, torch.ones_like(lengths))
 
 
-def test_word_vectors_go_to_pretraining_where_there_is_one(dataset: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"vectors v.txt and pretrained runs/p both say"):
+def test_word_vectors_and_pretraining_exclude_each_other(dataset: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"vectors v.txt and pretrained runs/p both init"):
         replace(config(dataset, tmp_path), vectors=Path("v.txt"), pretrained=Path("runs/p"))

@@ -1,15 +1,10 @@
-"""What commands share: threads and device, settings, runs with their datasets, and tables.
+"""Shared by commands: threads and device, runs and their datasets, tables."""
 
-Settings come from a recipe, then a YAML file, then options; with `--resume` from the run folder.
-"""
-
-import argparse
 import dataclasses
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
@@ -17,8 +12,7 @@ from dntm.evaluation.cloze import ClozeSummary
 from dntm.evaluation.groups import Group
 from dntm.evaluation.uncertainty import Comparison
 from dntm.files import resolved
-from dntm.model.config import ModelConfig
-from dntm.settings import merged, read_yaml, typed
+from dntm.settings import read_yaml, typed
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -27,19 +21,15 @@ if TYPE_CHECKING:
     from dntm.training.processes import Device
 
 
-T = TypeVar("T", bound="DataclassInstance")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Threads:
-    """A command that computes."""
+    """Options of a command that computes."""
 
     threads: int = 0
-    """Threads of the matrix products; 0: as OMP_NUM_THREADS says, or else as many cores as are idle
-    when the command starts."""
+    """CPU threads; 0: as OMP_NUM_THREADS says, or as many as there are idle cores."""
 
     def set_threads(self) -> int:
-        """Take the threads; returns how many."""
+        """Set the threads and return their number."""
         from dntm.training.processes import set_threads
 
         return set_threads(self.threads)
@@ -47,10 +37,10 @@ class Threads:
 
 @dataclass(frozen=True, kw_only=True)
 class Computing(Threads):
-    """A command that computes where it is told."""
+    """Options of a command that can use a GPU."""
 
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    """Where to compute; auto: on a CUDA device where there is one, else on the CPU."""
+    """The device; auto: CUDA if available, else the CPU."""
 
 
 def refuse_unused(options: "DataclassInstance", names: str, why: str, prefix: str = "") -> None:
@@ -64,61 +54,6 @@ def refuse_unused(options: "DataclassInstance", names: str, why: str, prefix: st
         if field.name in names.split() and getattr(options, field.name) != default:
             name = field.name.strip("_").replace("_", "-")
             raise ValueError(f"--{prefix}{'no-' * (default is True)}{name} has no effect {why}")
-
-
-def refuse_given(arguments: Iterable[str], names: str, why: str) -> None:
-    """The same where defaults come from a recipe: ValueError if one of these words was given."""
-    given = {word.partition("=")[0].replace("_", "-") for word in arguments}
-    for name in names.split():
-        if name in given:
-            raise ValueError(f"{name} has no effect {why}")
-
-
-def defaults(
-    arguments: Sequence[str],
-    prog: str,
-    recipes: Sequence[str],
-    usual: str,
-    from_recipe: Callable[[str], T],
-) -> T:
-    """The defaults of all options: what `--recipe` and `--config` among the arguments say.
-
-    With `--resume` and neither of them, the settings of the run in the output folder.
-    """
-    first = argparse.ArgumentParser(prog=prog, add_help=False, allow_abbrev=False)
-    first.add_argument("--recipe", choices=sorted(recipes))
-    first.add_argument("--config", type=Path)
-    first.add_argument("--output-dir", "--output_dir", type=Path)
-    first.add_argument("--resume", action="store_true")
-    given, _ = first.parse_known_args(arguments)
-    settings = given.config
-    if given.resume and given.output_dir and not (settings or given.recipe):
-        saved = given.output_dir / "config.yaml"
-        settings = saved if saved.exists() else None
-        if settings is None and not {"--dataset", "--text"} & {
-            a.partition("=")[0] for a in arguments
-        }:
-            raise ValueError(f"{given.output_dir} holds no run to resume: it has no config.yaml")
-    default = from_recipe(given.recipe or usual)
-    return merged(default, read_yaml(settings), str(settings)) if settings else default
-
-
-def in_full(arguments: Sequence[str]) -> list[str]:
-    """The options with `--model.variant D` as `--model.variant both`."""
-    letters, option = ModelConfig.ABBREVIATIONS["variant"], "--model.variant"
-    words = list(arguments)
-    for number, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        if name == option and equals:
-            words[number] = f"{option}={letters.get(value.upper(), value)}"
-        elif number and words[number - 1] == option:
-            words[number] = letters.get(word.upper(), word)
-    return words
-
-
-def shows() -> bool:
-    """Whether this process shows and prints: of several under torchrun, the first."""
-    return os.environ.get("RANK", "0") == "0"
 
 
 def own_dataset_of(run: Path, other: Dataset) -> Dataset:

@@ -18,6 +18,7 @@ from dntm.files import locked, remove_stale_files
 from dntm.model.cache import CACHES
 from dntm.model.checkpoint import best_of
 from dntm.model.dynamic_evaluation import DynamicEvaluation, tune
+from dntm.model.kneser_ney import KneserNey
 from dntm.model.text_model import TextModel
 from dntm.study.config import RESULTS, Cell, StudyConfig, StudyFolder
 from dntm.study.paper import MODELS
@@ -47,14 +48,16 @@ def run_cell(folder: StudyFolder, config: StudyConfig, cell: Cell, say: Say) -> 
             _score_over(folder.run(base), run, dataset, cell.model.way)
             session.note(now=True)
             return
+        if cell.model.model_kind == "kneser-ney":
+            _count(run, dataset)
+            return
         if not (run / _TRAINED).exists():
             settings = train_config(folder, config, cell)
             resume = (run / "config.yaml").exists()
-            for progress in train_run(settings, resume=resume, keep_records=("test",)):
+            for progress in train_run(settings, resume=resume):
                 session.note()
                 yield progress
-        if cell.model.has_cloze:
-            _fill_gaps(run, dataset, session)
+        _score(run, dataset, session, cloze=cell.model.has_cloze)
         _sweep(run)
 
 
@@ -69,24 +72,35 @@ def _score_over(base: Path, run: Path, dataset: Dataset, way: str) -> None:
     else:
         setting = DynamicEvaluation.ready(weights, lambda: tune(model, dev))
         records = setting.records(model, test)
-    records.write(run / _RECORDS)
     sizes = RunFolder(base).read_results()["parameters"]
     splits = {"test": as_plain(score_groups(records))}
-    RunFolder(run).write_results({"parameters": sizes, "splits": splits}, keep=[run / _RECORDS])
+    RunFolder(run).write_results({"parameters": sizes, "splits": splits})
+    records.write(run / _RECORDS)
 
 
-def _fill_gaps(run: Path, dataset: Dataset, session: Session) -> None:
-    """The cloze test, and the records of a run that has none."""
+def _count(run: Path, dataset: Dataset) -> None:
+    """An n-gram model learns by counting."""
+    model = KneserNey.of(dataset.documents("train"), dataset.vocabulary)
+    model.save(RunFolder(run).best)
+    sizes = {"total": model.parameters, "finetuned": model.parameters}
+    RunFolder(run).write_results({"parameters": sizes, "splits": {}})
+    model.records(list(dataset.documents("test"))).write(run / _RECORDS)
+
+
+def _score(run: Path, dataset: Dataset, session: Session, *, cloze: bool) -> None:
+    """Write the records of the test split, and those of its cloze test."""
     model = TextModel.load(run)
     documents = list(dataset.documents("test"))
     if not (run / _RECORDS).exists():
         model.records(documents).write(run / _RECORDS)
     session.note(now=True)
+    if not cloze:
+        return
     # Candidates are entities with a row: documents that lend rows are not in the cloze test.
     texts = [ClozeText.of(d) for d in documents if d.largest <= dataset.vocabulary.entities]
-    cloze = ClozeRecords.of(texts, model.fill_all(texts))
+    found = ClozeRecords.of(texts, model.fill_all(texts))
     session.note(now=True)
-    cloze.write(run / _CLOZE)
+    found.write(run / _CLOZE)
 
 
 def _sweep(run: Path) -> None:

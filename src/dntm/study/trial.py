@@ -200,7 +200,7 @@ def _try(dataset: Dataset, config: StudyConfig, tried: StudyModel) -> Speed:
     from dntm.model.language_model import DynamicTextModel
     from dntm.model.text_model import TextModel
     from dntm.training.batches import epoch_batches
-    from dntm.training.hidden_words import HiddenDocument
+    from dntm.training.hidden_words import TrainingDocument
     from dntm.training.language_modelling import WindowLoss, train_batch
     from dntm.training.processes import alone
     from dntm.training.state import TrainingState
@@ -214,7 +214,7 @@ def _try(dataset: Dataset, config: StudyConfig, tried: StudyModel) -> Speed:
         model.freeze_encoder()
     state = TrainingState.start(model, recipe, seed=0)
     documents = [
-        HiddenDocument.of(rows.sentences, rows.loans)
+        TrainingDocument.without_answers(rows)
         for document in islice(dataset.documents("train"), TRIAL_BATCHES * recipe.batch)
         for rows in [encode(document, vocabulary)]
     ]

@@ -1,14 +1,14 @@
-"""Batches: what an update reads, always the same for a seed.
+"""Batches: what each update reads, determined by the seed.
 
-Of documents, for training: shuffled, and read side by side to their ends.
+For training, documents are shuffled and each batch is read to the end of its documents.
 
-Of sentences, for pretraining: a batch of sentences of one length needs no padding. So sentences are
-drawn a pool at a time: the text is cut into blocks of neighbouring sentences, an epoch goes through
-the blocks in random order, 64 of them make a pool, and the pool is cut by length into batches that
-come in random order. Nothing grows with the text but the order of the blocks; every batch follows
-from the seed and its number, so that a run taken up again needs no more than that.
+For pretraining, a batch has sentences of similar length, which need no padding. The text is cut
+into blocks of neighbouring sentences. An epoch reads the blocks in random order, 64 at a time as a
+pool; a pool is sorted by length, cut into batches and read in random order. Only the order of the
+blocks grows with the text, and a batch follows from the seed and its number, so that a run can
+resume at any batch.
 
-Departure: the paper says neither how sentences come together nor from which distribution negatives
+Departure: the paper says neither how sentences are batched nor from which distribution negatives
 are drawn; here from counts to the power of .75, as in word2vec, which it cites.
 """
 
@@ -25,18 +25,18 @@ from dntm.corpus.vocabulary import BOS, EOS
 from dntm.model.fast.window import EncodedDocument
 
 POOL = 64
-"""Blocks, and about as many batches, of a pool."""
+"""Blocks per pool, and about as many batches."""
 
 Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class SentenceBatch:
-    """Sentences as rows, with the words each hidden word is to be told from."""
+    """Sentences as rows, with negative samples for each hidden word."""
 
     sentences: list[Rows]
     negatives: NDArray[np.int64]
-    """Words by negatives, word after word through the sentences."""
+    """One row per word, in reading order."""
 
     @property
     def words(self) -> int:
@@ -45,11 +45,11 @@ class SentenceBatch:
 
     @property
     def inputs(self) -> tuple[Any, ...]:
-        """What `SentenceCompletion` takes."""
+        """The arguments of `SentenceCompletion`."""
         return self.sentences, self.negatives
 
     def share(self, rank: int, of: int) -> "SentenceBatch":
-        """The sentences that one of several processes reads."""
+        """The share of one of several processes."""
         ends = np.cumsum([len(sentence) for sentence in self.sentences])[:-1]
         negatives = np.split(self.negatives, ends)[rank::of] if self.sentences else []
         empty = self.negatives[:0]
@@ -58,17 +58,17 @@ class SentenceBatch:
 
 @dataclass(frozen=True)
 class NamingBatch:
-    """Sentences as rows, which of their words are to be named, and the words to name them from."""
+    """Sentences as rows, the words to name, and the candidates to choose from."""
 
     sentences: list[Rows]
     named: NDArray[np.bool_]
     """For each word, in reading order through the sentences."""
     candidates: Rows
-    """In rising order; every word that is named is among them."""
+    """Sorted; they include every named word."""
     log_included: NDArray[np.float32]
-    """The logarithm of each candidate's probability to be one; 0 for words that are named."""
+    """Log-probability of each candidate to be drawn; 0 for named words."""
     hidden: NDArray[np.bool_]
-    """For each word, whether it is read as an entity that was never met."""
+    """For each word, whether it is read as an unseen entity."""
 
     @property
     def words(self) -> int:
@@ -77,11 +77,11 @@ class NamingBatch:
 
     @property
     def inputs(self) -> tuple[Any, ...]:
-        """What `GapNaming` takes."""
+        """The arguments of `GapNaming`."""
         return self.sentences, self.named, self.candidates, self.log_included, self.hidden
 
     def share(self, rank: int, of: int) -> "NamingBatch":
-        """The sentences that one of several processes reads."""
+        """The share of one of several processes."""
         ends = np.cumsum([len(sentence) for sentence in self.sentences])[:-1]
 
         def mine(words: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -97,7 +97,7 @@ class NamingBatch:
 
 
 class SentenceBatches:
-    """The batches of a run, from any of them on."""
+    """The batches of a run, starting at any of them."""
 
     def __init__(self, store: TokenStore, batch: int, *, seed: int) -> None:
         self.store, self.batch, self.seed = store, batch, seed
@@ -108,10 +108,10 @@ class SentenceBatches:
         ]
         self.blocks: NDArray[np.int64] = np.array(blocks, dtype=np.int64).reshape(-1, 2)
         if not len(self.blocks):
-            raise ValueError("the text holds no sentence to train on")
+            raise ValueError("the text has no sentence to train on")
 
     def numbers(self, start: int = 0) -> Iterator[NDArray[np.int64]]:
-        """Sentence numbers of batch `start` and of all after it, without end."""
+        """Yield the sentence numbers of batch `start` and all later ones, without end."""
         epoch = 0
         while True:
             order = np.random.default_rng([self.seed, epoch]).permutation(len(self.blocks))
@@ -139,7 +139,7 @@ class SentenceBatches:
 
 
 class Negatives:
-    """Words drawn at random, each as likely as its share says."""
+    """Draws words at random, with the probabilities in `share`."""
 
     def __init__(self, share: NDArray[np.float64]) -> None:
         self.share = share
@@ -147,14 +147,14 @@ class Negatives:
 
     @classmethod
     def smoothed(cls, counts: NDArray[np.int64], smoothing: float) -> "Negatives":
-        """In proportion to counts raised to a power; never <bos> or <eos>."""
+        """With probabilities proportional to counts raised to a power; never <bos> or <eos>."""
         weights = counts.astype(np.float64) ** smoothing
         weights[[BOS, EOS]] = 0
         weights[counts == 0] = 0
         return cls(weights / weights.sum())
 
     def draw(self, words: int, negatives: int, random: np.random.Generator) -> NDArray[np.int64]:
-        """So many for each of so many words."""
+        """Draw negatives for each of a number of words."""
         found = np.searchsorted(self._until, random.random((words, negatives)) * self._until[-1])
         rows: NDArray[np.int64] = np.minimum(found, len(self.share) - 1)
         return rows
@@ -174,11 +174,11 @@ def sentence_batch(
 
 
 class WordsToName:
-    """Which words are named and how often, and what they are told from.
+    """Chooses the words to name and the candidates.
 
-    Frequent words say little and would be most of the work: of a word whose share f of the text is
-    above `subsample` only sqrt(subsample / f) are named. Candidates are drawn by the square root of
-    how often they are named.
+    Frequent words are subsampled: an occurrence of a word with frequency f is named with
+    probability min(1, sqrt(subsample / f)). Candidates are drawn in proportion to the square root
+    of how often they are named.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class WordsToName:
         """The probability that an occurrence of each row is named."""
         self._drawn = np.sqrt(counts * self.named)
         if not self._drawn.any():
-            raise ValueError("the text holds no word that could be named")
+            raise ValueError("the text has no word that could be named")
         self._drawn /= self._drawn.sum()
         self._until = np.cumsum(self._drawn)
 
@@ -202,7 +202,7 @@ class WordsToName:
         *,
         hide: float = 0.0,
     ) -> NamingBatch:
-        """Choose the words to name and those to hide, and draw so many candidates beside them."""
+        """Choose the words to name and to hide, and draw candidates in addition to them."""
         words = np.concatenate(sentences)
         named = random.random(len(words)) < self.named[words]
         drawn = np.searchsorted(self._until, random.random(candidates) * self._until[-1])
@@ -222,7 +222,7 @@ def epoch_batches(documents: int, batch: int, *, seed: int, epoch: int) -> list[
 
 
 def tokens_of_windows(documents: Sequence[EncodedDocument], truncation: int) -> list[int]:
-    """How many tokens each BPTT window of the batch predicts: all of its sentences but <bos>."""
+    """The number of tokens that each BPTT window of the batch predicts (all but <bos>)."""
     counts = [0] * -(-max(map(len, documents)) // truncation)
     for document in documents:
         for number, sentence in enumerate(document):

@@ -12,29 +12,29 @@ from dntm.model.config import LARGEST_SIZE, Merging, ModelConfig
 from dntm.settings import settle, to_yaml
 
 RUN = Path("runs/DATASET-VARIANT-SEED")
-"""Where a run goes that is not told."""
+"""The default run folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Optimisation:
-    """How the weights are updated, in pretraining and in training."""
+    """Settings of the optimizer, in pretraining and in training."""
 
     learning_rate: float = 1e-3
-    """Adam's learning rate (its peak, where it changes)."""
+    """Adam's learning rate (its peak, if it changes)."""
     clip: float = 1.0
-    """The largest norm of the gradient."""
+    """Maximum norm of the gradient."""
     weight_decay: float = 0.0
     """Decoupled weight decay (AdamW)."""
     schedule: Literal["constant", "cosine"] = "constant"
-    """How the learning rate falls: not at all, or along a cosine to a hundredth."""
+    """Learning rate schedule: constant, or cosine decay to 1 %."""
     warmup: float = 0.0
-    """Share of all updates over which the learning rate rises from zero."""
+    """Share of all updates during which the learning rate rises from zero."""
     embedding_rate: float = 1.0
-    """Learning rate of the input embeddings x, as a share of the others'; a small one keeps word
-    vectors they began with near to what they were, 0 fixes them."""
+    """Learning rate of the input embeddings x, relative to the others. A small one keeps them near
+    the word vectors they start from; 0 freezes them."""
     average: float = 0.0
-    """Decay of the EMA of the weights, which is then what is validated and kept; 0: the weights
-    themselves."""
+    """Decay of the exponential moving average (EMA) of the weights, which is then validated and
+    kept; 0: no EMA."""
 
     def __post_init__(self) -> None:
         settle(self)
@@ -55,30 +55,28 @@ class Recipe(Optimisation):
     """The settings of training; the defaults are the paper's."""
 
     batch: int = 8
-    """Documents read side by side."""
+    """Documents per batch."""
     truncation: int = 20
-    """Sentences after which backpropagation is cut and the weights are updated."""
+    """Sentences per BPTT window; the weights are updated after each."""
     epochs: int = 5
     """Passes over the training split."""
     validations: int = 2
-    """Validations an epoch; the weights of the best one are kept."""
+    """Validations per epoch; the weights of the best one are kept."""
     output_sample: int = 0
-    """Rows of the output layer that an update works with, for large vocabularies: half of them the
-    most frequent, half drawn anew, besides those that occur; 0: all rows. Scores never sample."""
+    """For large vocabularies, rows of the softmax per update in addition to those that occur: half
+    are the most frequent, half are drawn at random; 0: all rows. Scores never sample."""
     hide: float = 0.0
-    """Hide known words: with this probability all occurrences of a word in a document become an
-    entity, drawn anew every epoch."""
+    """Probability that a known word is hidden: all its occurrences in a document become one entity.
+    Drawn again in every epoch."""
     reveal: float = 0.0
-    """The reverse for entities that go by one known word, such as names: with this probability they
-    are words."""
+    """Probability that an entity is read as a word, if all its mentions are the same known word."""
     naming_weight: float = 0.5
-    """Weight of naming hidden words in the loss, where the model has --model.naming."""
+    """Weight of naming hidden words in the loss."""
     freeze_encoder: bool = True
-    """Fix the context encoder where it comes from pretraining; where the model merges contexts as
-    pretraining learned to, W_dx and the merging function, too."""
+    """Freeze a pretrained context encoder; if pretraining learned the model's merging function too,
+    freeze it and W_dx as well."""
     freeze: tuple[str, ...] = ()
-    """Parts of the model that stay as they begin, by their names: encoder, lstm, x, output, ...
-    Such as all but the pointer of a model that had none (--start-from)."""
+    """Parts of the model to freeze, by name: encoder, lstm, x, output, ..."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,19 +98,17 @@ class TrainConfig:
     dataset: Path
     """The dataset folder (dntm data build)."""
     output_dir: Path = RUN
-    """The run folder to make; where not given, its dataset, variant (of a peer its kind) and seed
-    name it."""
+    """The run folder to make; if omitted, it is named after dataset, variant and seed."""
     seed: int = 1
     """Seed of the initial weights, the order of documents and dropout."""
     start_from: Path | None = None
-    """A run or checkpoint whose weights to begin with, where they fit; e.g. a trained baseline, or
-    "default", the model that comes with the package.
-    What --pretrained brings and fixes is not replaced."""
+    """A run or checkpoint to start from, such as a trained baseline, or "default", the bundled
+    model. Parameters that both models have are copied, except those frozen by --pretrained."""
     pretrained: Path | None = None
-    """A pretraining run: its embeddings and context encoder to begin with."""
+    """A pretraining run whose embeddings and context encoder to start from."""
     vectors: Path | None = None
-    """Word vectors to begin with, in the text format of GloVe and word2vec, gzip or not; for a run
-    without pretraining, which takes them itself."""
+    """Word vectors to start from, in the text format of GloVe and word2vec, optionally gzipped; not
+    together with --pretrained."""
     model: ModelConfig = field(default_factory=ModelConfig)
     """The model; its vocabulary and entities are taken from the dataset."""
     training: Recipe = field(default_factory=Recipe)
@@ -122,8 +118,8 @@ class TrainConfig:
         settle(self)
         if self.vectors and self.pretrained:
             raise ValueError(
-                f"vectors {self.vectors} and pretrained {self.pretrained} both say what the "
-                "embeddings begin with: give the vectors to dntm pretrain"
+                f"vectors {self.vectors} and pretrained {self.pretrained} both initialize the "
+                "embeddings: pass the vectors to dntm pretrain"
             )
         if self.output_dir == RUN:
             kind = self.model.variant if self.model.kind == "dntm" else self.model.kind
@@ -131,7 +127,7 @@ class TrainConfig:
             object.__setattr__(self, "output_dir", RUN.parent / name)
 
     def for_vocabulary(self, vocabulary: Vocabulary) -> Self:
-        """The same run with the sizes that the dataset asks for."""
+        """The same run with the sizes of the dataset's vocabulary."""
         model = dataclasses.replace(
             self.model, vocabulary=len(vocabulary), entities=vocabulary.entities
         )
@@ -151,10 +147,10 @@ class EncoderConfig:
     encoder_dim: int = 512
     """Size of each of the context encoder's two LSTMs."""
     context_dim: int | None = None
-    """Size of the context vectors d', where they are named; otherwise that of the embeddings."""
+    """Size of the context vectors d', for objective naming; if omitted, that of the embeddings."""
     merging: Merging | None = None
-    """Where gaps are named: how the contexts of a word that a batch names several times become one
-    representation, learned for the language model; not given: each gap is named by itself."""
+    """For objective naming: merge the contexts of a word that a batch names several times, as the
+    language model will; if omitted, each gap is named by itself."""
 
     def __post_init__(self) -> None:
         settle(self)
@@ -168,25 +164,26 @@ class PretrainRecipe(Optimisation):
     """The settings of pretraining; the defaults are the paper's."""
 
     objective: Literal["negatives", "naming"] = "negatives"
-    """Tell each hidden word from a few others (the paper), or name it: the cosines of W_dx d with
-    the embeddings of many words, as hidden words are named in training."""
+    """negatives: tell each hidden word from a few others (the paper); naming: name it, by the
+    cosines of W_dx d with the embeddings of many words, as hidden words are named in training."""
     batch: int = 128
-    """Sentences of an update."""
+    """Sentences per update."""
     iterations: int = 50_000
-    """Updates in all."""
+    """Number of updates."""
     negatives: int = 5
-    """Words drawn at random to tell each hidden word from."""
+    """Negative samples per hidden word."""
     smoothing: float = 0.75
-    """They are drawn in proportion to their counts raised to this power."""
+    """Negative samples are drawn in proportion to their counts raised to this power."""
     candidates: int = 4096
-    """Words drawn at random to name from, beside the hidden words themselves."""
+    """For objective naming: words drawn at random in addition to the hidden words."""
     subsample: float = 1e-3
-    """Words whose share f of the text is larger are named with probability sqrt(this / f)."""
+    """For objective naming: words with a frequency f above this are named with probability
+    sqrt(this / f)."""
     hide: float = 0.0
-    """Where gaps are named: share of the words that the encoder reads as an entity it meets for the
-    first time, x_e = b, as it will read names and unknown words."""
+    """For objective naming: share of the words that the encoder reads as an unseen entity, x_e = b,
+    as it will read names and unknown words."""
     validations: int = 10
-    """How often in all the sentences held out are scored."""
+    """How often the held-out sentences are scored."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -206,20 +203,20 @@ class PretrainConfig:
     """One pretraining run."""
 
     text: tuple[Path, ...]
-    """Text files, plain or gzip, or folders of them; - is standard input."""
+    """Text files, optionally gzipped, or folders of them; - is standard input."""
     output_dir: Path
     """The run folder to make."""
     vectors: Path | None = None
-    """Word vectors to begin with, in the text format of GloVe and word2vec, gzip or not."""
+    """Word vectors to start from, in the text format of GloVe and word2vec, optionally gzipped."""
     start_from: Path | None = None
-    """A pretraining run on the same words whose weights to begin with; or a language model that
-    names hidden words: its encoder then learns on, for words that stay as they are."""
+    """A pretraining run with the same words to start from; or a language model that names hidden
+    words, of which only the encoder is trained."""
     dataset: Path | None = None
-    """A dataset whose words all get a row, so that a language model on it finds each of them."""
+    """A dataset whose words all get a row, for a language model that is trained on it."""
     seed: int = 1
     """Seed of the initial weights, the order of sentences and the negative samples."""
     store: StoreConfig = field(default_factory=StoreConfig)
-    """Which sentences are read and which words are known."""
+    """Sentences to read and words to know."""
     model: EncoderConfig = field(default_factory=EncoderConfig)
     """The sizes."""
     training: PretrainRecipe = field(default_factory=PretrainRecipe)
@@ -227,18 +224,6 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         settle(self)
-        named = {
-            "model.merging": self.model.merging,
-            "model.context_dim": self.model.context_dim,
-            "training.hide": self.training.hide or None,
-        }
-        given = [(name, value) for name, value in named.items() if value is not None]
-        if given and self.training.objective != "naming":
-            name, value = given[0]
-            raise ValueError(
-                f"{name} is {value}, which has no effect with training.objective "
-                f"{self.training.objective}: expected naming"
-            )
 
     def to_yaml(self) -> str:
         """All settings, resolved."""

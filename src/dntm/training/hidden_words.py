@@ -1,14 +1,12 @@
-"""Hidden words: known words read as if they were unknown, with an answer key (beyond the paper).
+"""Hidden words: known words read as entities, with an answer key (beyond the paper).
 
-Every epoch some known words of each document are hidden: all their occurrences become an entity, as
-an unknown word's would. So language modelling meets many more entities, and after each mention the
-model can be asked which word it was (`dntm.model.naming`). Entities of the dataset that go by one
-known word, such as names, have an answer too; some of them are revealed, so that their words are
-learned. Entities are then numbered anew by first appearance.
+In every epoch some known words of each document are hidden: all occurrences of such a word become
+one entity. Language modelling then sees many more entities, and after each mention the model can be
+asked which word it was (`dntm.model.naming`). An entity whose mentions are all the same known word,
+such as a name, has an answer too; some of them are revealed, so that their words are learned.
 
-The most frequent words are never hidden, nor are words that occur once (nothing is learned from
-them later) or in every other sentence, nor more of them than the model has rows for. A document
-with more entities than rows is read as ever: rows are lent (`dntm.corpus.rows`).
+These are never hidden: the most frequent words, words that occur once (nothing later depends on
+them) or more than twelve times in the document, and more words than the model has free slots for.
 """
 
 from collections import Counter
@@ -16,138 +14,119 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entities import Lexicon
-from dntm.corpus.rows import Lender, Loan
-from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows, row_of_entity
+from dntm.corpus.rows import DocumentRows, encode
+from dntm.corpus.vocabulary import UNK, Vocabulary, entity_rows
 from dntm.model.fast.window import EncodedDocument, Merges
 from dntm.model.naming import nameable
 from dntm.training.config import Recipe
 
 FREQUENT = 100
-"""So many of the most frequent words are never hidden."""
+"""This many of the most frequent words are never hidden."""
 OCCURRENCES = range(2, 13)
-"""How often a word occurs in a document whose occurrences are hidden."""
+"""Occurrences in the document of a word that may be hidden."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingDocument:
-    """A document with what its entities are called."""
+    """A document as one epoch reads it."""
 
-    sentences: Sequence[Sequence[int]]
-    """Rows of words; an entity k is -k."""
-    answers: dict[int, int]
-    """Row of the one known word that an entity goes by, for entities that go by one."""
-
-    @classmethod
-    def of(
-        cls,
-        document: AnonymizedDocument,
-        vocabulary: Vocabulary,
-        answers: Bool[np.ndarray, " vocabulary"],
-    ) -> "TrainingDocument":
-        """Of a document of the dataset; `answers` are the rows that can be one."""
-        sentences = [
-            [-t if isinstance(t, int) else vocabulary.row(t) for t in sentence]
-            for sentence in document.sentences
-        ]
-        lexicon = Lexicon(vocabulary)
-        called: dict[int, set[int]] = {}
-        mentions = (t for sentence in document.sentences for t in sentence if isinstance(t, int))
-        for entity, words in zip(mentions, document.surfaces, strict=False):
-            row = lexicon.row(words[0]) if len(words) == 1 else UNK
-            called.setdefault(entity, set()).add(row)
-        found = {entity: next(iter(rows)) for entity, rows in called.items() if len(rows) == 1}
-        return cls(sentences, {entity: row for entity, row in found.items() if answers[row]})
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenDocument:
-    """A document as an epoch reads it."""
-
-    sentences: EncodedDocument
+    rows: DocumentRows
     answers: EncodedDocument
-    """For each token that is an entity with an answer the row of that word, else 0."""
-    loans: Sequence[Sequence[Loan]]
-    """Of each sentence."""
+    """For each token that is an entity with an answer, the row of that word; else 0."""
 
     @classmethod
-    def of(
-        cls, sentences: EncodedDocument, loans: Sequence[Sequence[Loan]] = ()
-    ) -> "HiddenDocument":
-        """A document in which nothing is hidden; without `loans` no row is lent."""
-        none = [[0] * len(sentence) for sentence in sentences]
-        return cls(sentences, none, loans or [()] * len(sentences))
+    def without_answers(cls, rows: DocumentRows) -> "TrainingDocument":
+        """A document in which nothing is hidden and no entity has an answer."""
+        return cls(rows, [[0] * len(sentence) for sentence in rows.sentences])
 
 
-@dataclass(frozen=True)
 class Hiding:
-    """Which words are hidden."""
+    """Hides words of a document, and reveals entities, at random."""
 
-    hide: float
-    reveal: float
-    words: Bool[np.ndarray, " vocabulary"]
-    """Rows of words that may be hidden."""
-    entities: int
+    def __init__(self, recipe: Recipe, vocabulary: Vocabulary) -> None:
+        self.hide, self.reveal = recipe.hide, recipe.reveal
+        self.vocabulary, self.lexicon = vocabulary, Lexicon(vocabulary)
+        self.nameable = nameable(vocabulary)
+        self.words = self.nameable.copy()
+        """Rows of the words that may be hidden."""
+        self.words[: entity_rows(vocabulary.entities).stop + FREQUENT] = False
 
-    @classmethod
-    def of(cls, recipe: Recipe, vocabulary: Vocabulary) -> "Hiding":
-        """As the recipe says."""
-        words = nameable(vocabulary)
-        words[: entity_rows(vocabulary.entities).stop + FREQUENT] = False
-        return cls(recipe.hide, recipe.reveal, words, vocabulary.entities)
+    @property
+    def is_random(self) -> bool:
+        """Whether a document reads differently in each epoch."""
+        return self.hide > 0 or self.reveal > 0
 
-    def __call__(self, document: TrainingDocument, random: np.random.Generator) -> HiddenDocument:
-        """Read a document with some of its words hidden, and some of its entities revealed."""
-        revealed = {
-            -entity: row
-            for entity, row in document.answers.items()
+    def __call__(
+        self, document: AnonymizedDocument, random: np.random.Generator
+    ) -> TrainingDocument:
+        """Encode the document with some of its words hidden and some of its entities revealed."""
+        names = self._names(document)
+        revealed: dict[Token, Token] = {
+            entity: self.vocabulary.label(row)
+            for entity, row in names.items()
             if self.reveal and random.random() < self.reveal
         }
-        answers = {-entity: row for entity, row in document.answers.items()}
         tokens = [[revealed.get(t, t) for t in sentence] for sentence in document.sentences]
-        hidden = self._chosen(tokens, random)
-        numbers: dict[int, int] = {}
-        lender = Lender(self.entities)
-        sentences, keys, loans = [], [], []
-        for sentence in tokens:
-            mentioned = [token < 0 or token in hidden for token in sentence]
-            entities: list[Token] = [
-                numbers.setdefault(token, len(numbers) + 1) if is_entity else ""
-                for token, is_entity in zip(sentence, mentioned, strict=True)
+        hidden = self._choose(tokens, random)
+        numbers: dict[Token, int] = {}
+        """New entity numbers by first appearance, of entities and of hidden words."""
+        sentences: list[list[Token]] = [
+            [
+                numbers.setdefault(t, len(numbers) + 1) if isinstance(t, int) or t in hidden else t
+                for t in sentence
             ]
-            rows, lent = lender.read(entities)
-            read, key = [BOS], [0]
-            for token, is_entity, row in zip(sentence, mentioned, rows, strict=True):
-                if not is_entity:
-                    read.append(token)
-                else:
-                    read.append(UNK if row is None else row_of_entity(row))
-                answer = answers.get(token, max(token, 0))
-                key.append(answer if is_entity and row is not None else 0)
-            sentences.append([*read, EOS])
-            keys.append([*key, 0])
-            loans.append(lent)
-        return HiddenDocument(sentences, keys, loans)
+            for sentence in tokens
+        ]
+        rows = encode(AnonymizedDocument(name=document.name, sentences=sentences), self.vocabulary)
+        answers: dict[Token, int] = {
+            number: names.get(t, 0) if isinstance(t, int) else self.vocabulary.row(t)
+            for t, number in numbers.items()
+        }
+        keys = [
+            [0, *(answers.get(t, 0) if row != UNK else 0 for t, row in pairs), 0]
+            for pairs in (
+                zip(sentence, encoded[1:-1], strict=True)
+                for sentence, encoded in zip(sentences, rows.sentences, strict=True)
+            )
+        ]
+        return TrainingDocument(rows, keys)
 
-    def _chosen(self, tokens: Sequence[Sequence[int]], random: np.random.Generator) -> set[int]:
-        """The rows of the words to hide."""
+    def _names(self, document: AnonymizedDocument) -> dict[int, int]:
+        """The row of the known word that all mentions of an entity consist of."""
+        found: dict[int, set[int]] = {}
+        mentions = (t for sentence in document.sentences for t in sentence if isinstance(t, int))
+        for entity, words in zip(mentions, document.surfaces, strict=False):
+            row = self.lexicon.row(words[0]) if len(words) == 1 else UNK
+            found.setdefault(entity, set()).add(row)
+        single = {entity: next(iter(rows)) for entity, rows in found.items() if len(rows) == 1}
+        return {entity: row for entity, row in single.items() if self.nameable[row]}
+
+    def _choose(self, tokens: Sequence[Sequence[Token]], random: np.random.Generator) -> set[str]:
+        """Choose the words to hide."""
         if not self.hide:
             return set()
         counts = Counter(token for sentence in tokens for token in sentence)
-        room = self.entities - sum(token < 0 for token in counts)
-        able = [t for t, n in counts.items() if t >= 0 and self.words[t] and n in OCCURRENCES]
+        free = self.vocabulary.entities - sum(isinstance(token, int) for token in counts)
+        able = [
+            token
+            for token, count in counts.items()
+            if isinstance(token, str)
+            and count in OCCURRENCES
+            and self.words[self.vocabulary.row(token)]
+        ]
         chosen = [token for token in able if random.random() < self.hide]
         random.shuffle(chosen)
-        return set(chosen[: max(room, 0)])
+        return set(chosen[: max(free, 0)])
 
 
 def answers_of(
-    merges: Merges, beside: Sequence[Sequence[Sequence[int]]]
+    merges: Merges, answers: Sequence[Sequence[Sequence[int]]]
 ) -> Int[np.ndarray, " merges"]:
-    """The answer to each merge of a window, from those beside the tokens of its documents."""
-    sentences = [answers for document in beside for answers in document]
+    """The answer to each merge of a window, from the answers of its documents' tokens."""
+    sentences = [sentence for document in answers for sentence in document]
     places = zip(merges.sentence.tolist(), merges.position.tolist(), strict=True)
     return np.array([sentences[s][t] for s, t in places], dtype=np.int64)

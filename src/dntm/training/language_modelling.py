@@ -1,21 +1,21 @@
 """Language modelling: truncated backpropagation through documents (Section 5.1).
 
-Eight documents are read side by side. After every 20 sentences, and at their end, the mean
-surprisal of the tokens predicted since then is backpropagated, the gradient's norm is cut to 1 and
-Adam makes one update; the states of LSTM and memory are carried on without their gradients.
-Twice an epoch the validation split is scored, and the best weights are kept.
+A batch of documents is read in parallel. After every 20 sentences, and at the end of the documents,
+the mean surprisal of the tokens predicted since the last update is backpropagated, the gradient's
+norm is clipped to 1 and Adam makes one update; the states of LSTM and memory are carried on without
+their gradients. The dev split is scored twice per epoch, and the best weights are kept.
 
-`train_run` is a generator: it yields its progress and leaves showing it to the caller. Nothing
-that it writes depends on when it was interrupted: a resumed run ends with the same bits.
+`train_run` is a generator that yields its progress. A resumed run ends with the same bits as one
+that was never interrupted.
 
-Departure: the paper does not say how documents of a batch weigh that end earlier; here every token
-predicted since the last update weighs the same.
+Departure: the paper does not say how documents of a batch are weighted that end earlier; here every
+token predicted since the last update has the same weight.
 """
 
 import math
 import time
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -28,14 +28,13 @@ from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation.groups import as_plain, score_groups
 from dntm.model.checkpoint import save_pretrained
 from dntm.model.fast.window import Window, windows
-from dntm.model.kneser_ney import KneserNey
 from dntm.model.language_model import DynamicTextModel, parameter_count
-from dntm.model.naming import nameable
 from dntm.model.reading_state import ReadingState
 from dntm.model.text_model import TextModel
 from dntm.training.batches import epoch_batches, tokens_of_windows
 from dntm.training.config import Recipe, TrainConfig
-from dntm.training.hidden_words import HiddenDocument, Hiding, TrainingDocument, answers_of
+from dntm.training.hidden_words import Hiding, TrainingDocument, answers_of
+from dntm.training.initial_weights import initial_model, with_source_counts
 from dntm.training.processes import (
     CHECKPOINT_SECONDS,
     Device,
@@ -49,16 +48,14 @@ from dntm.training.state import (
     TrainingState,
     check_loss,
     ema_weights,
-    initial_model,
     set_learning_rate,
     update_ema,
-    with_source_counts,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a run stands."""
+    """The position of a run."""
 
     batch: int
     """Batches done, of the whole run."""
@@ -68,78 +65,7 @@ class Progress:
     nats: float = 0.0
     """Their surprisal."""
     validation: dict[str, float] | None = None
-    """Perplexity of each token group on the dev split, right after a validation."""
-
-
-def train_run(
-    config: TrainConfig,
-    *,
-    resume: bool = False,
-    device: Device = "auto",
-    keep_records: Sequence[str] = (),
-) -> Generator[Progress, None, None]:
-    """Train as configured, into `config.output_dir`.
-
-    The best weights are scored at the end; of the splits in `keep_records` the record of every
-    predicted token stays in the run folder, as records-SPLIT.csv.
-    """
-    dataset = Dataset.open(config.dataset).check_content()
-    config = config.for_vocabulary(dataset.vocabulary)
-    if config.model.kind == "kneser-ney":
-        _count(config, dataset, keep_records, resume=resume)
-        return
-    texts = _Texts.of(dataset)
-    with processes(device) as group, RunFolder.of_one(config.output_dir, group) as folder:
-        model = initial_model(config, dataset.vocabulary).to(group.device)
-        words = with_source_counts(config, model, texts.vocabulary)
-        state = TrainingState.start(model, config.training, config.seed)
-        if group.is_first:
-            folder.begin(config, resume=resume)
-            folder.restore(state)
-        group.wait()
-        if not group.is_first:
-            folder.load(state)
-        with stop_signals() as stopped:
-            yield from _train(
-                state, _Run(config, folder, replace(texts, vocabulary=words), group), stopped
-            )
-        if group.is_first:
-            _hand_in(folder, dataset, model, keep_records)
-
-
-def _count(
-    config: TrainConfig, dataset: Dataset, keep_records: Sequence[str], *, resume: bool
-) -> None:
-    """Make an n-gram model, which learns by counting."""
-    with processes("cpu") as group, RunFolder.of_one(config.output_dir, group) as folder:
-        if group.is_first:
-            folder.begin(config, resume=resume)
-            model = KneserNey.of(dataset.documents("train"), dataset.vocabulary)
-            model.save(folder.best)
-            sizes = {"total": model.parameters, "finetuned": model.parameters}
-            _write_results(folder, dataset, model, sizes, keep_records)
-
-
-@dataclass(frozen=True)
-class _Texts:
-    """What a run reads."""
-
-    vocabulary: Vocabulary
-    train: Sequence[TrainingDocument]
-    dev: Sequence[AnonymizedDocument]
-
-    @classmethod
-    def of(cls, dataset: Dataset) -> "_Texts":
-        vocabulary = dataset.vocabulary
-        answers = nameable(vocabulary)
-        train = [
-            TrainingDocument.of(document, vocabulary, answers)
-            for document in dataset.documents("train")
-        ]
-        dev = list(dataset.documents("dev"))
-        if not train or not dev:
-            raise ValueError(f"{dataset.folder} has no documents in its train or dev split")
-        return cls(vocabulary, train, dev)
+    """After a validation, the perplexity of each token group on the dev split."""
 
 
 @dataclass(frozen=True)
@@ -148,31 +74,56 @@ class _Run:
 
     config: TrainConfig
     folder: RunFolder
-    texts: _Texts
+    vocabulary: Vocabulary
+    train: Sequence[AnonymizedDocument]
+    dev: Sequence[AnonymizedDocument]
     group: Processes
+
+
+def train_run(
+    config: TrainConfig, *, resume: bool = False, device: Device = "auto"
+) -> Generator[Progress, None, None]:
+    """Train as configured, into `config.output_dir`; the test split is not read."""
+    dataset = Dataset.open(config.dataset).check_content()
+    config = config.for_vocabulary(dataset.vocabulary)
+    train, dev = (list(dataset.documents(split)) for split in ("train", "dev"))
+    if not train or not dev:
+        raise ValueError(f"{dataset.folder} has no documents in its train or dev split")
+    with processes(device) as group, RunFolder.exclusive(config.output_dir, group) as folder:
+        model = initial_model(config, dataset.vocabulary).to(group.device)
+        vocabulary = with_source_counts(config, model, dataset.vocabulary)
+        state = TrainingState.start(model, config.training, config.seed)
+        if group.is_first:
+            folder.begin(config, resume=resume)
+            folder.restore(state)
+        group.wait()
+        if not group.is_first:
+            folder.load(state)
+        run = _Run(config, folder, vocabulary, train, dev, group)
+        with stop_signals() as stopped:
+            yield from _train(state, run, stopped)
+        if group.is_first:
+            _write_results(model, run)
 
 
 def _train(
     state: TrainingState[DynamicTextModel], run: _Run, stopped: list[int]
 ) -> Iterator[Progress]:
-    config, group, train = run.config, run.group, run.texts.train
-    recipe, position = config.training, state.position
+    config, group, position = run.config, run.group, state.position
+    recipe, seed = config.training, config.seed
     step = group.share_gradients(WindowLoss(state.model, recipe))
-    hiding = Hiding.of(recipe, run.texts.vocabulary)
+    read = _reader(run)
     saved = time.monotonic()
-    per_epoch = -(-len(train) // recipe.batch)
+    per_epoch = -(-len(run.train) // recipe.batch)
     due = {-(-per_epoch * (i + 1) // recipe.validations) for i in range(recipe.validations)}
     total = per_epoch * recipe.epochs
     while position.epoch < recipe.epochs:
-        batches = epoch_batches(len(train), recipe.batch, seed=config.seed, epoch=position.epoch)
+        batches = epoch_batches(len(run.train), recipe.batch, seed=seed, epoch=position.epoch)
         while position.batch < len(batches):
-            documents = [
-                hiding(train[d], np.random.default_rng([config.seed, position.epoch, d]))
-                for d in batches[position.batch]
-            ]
+            documents = [read(number, position.epoch) for number in batches[position.batch]]
             done = position.epoch * per_epoch + position.batch
             set_learning_rate(state.optimizer, recipe, done / total)
-            state.draw_anew(config.seed, done, group.rank)
+            state.reseed(seed, done, group.rank)
             tokens, nats = train_batch(state, documents, recipe, step, group)
             nats, stops = group.totals([nats, len(stopped)])
             position.batch += 1
@@ -180,7 +131,7 @@ def _train(
             position.nats += nats
             yield Progress(batch=done + 1, batches=total, tokens=tokens, nats=nats)
             if position.batch in due and group.is_first:
-                perplexities = _validate(state, recipe, run.folder, run.texts)
+                perplexities = _validate(state, run)
                 yield Progress(batch=done + 1, batches=total, validation=perplexities)
             if group.is_first and (stops or time.monotonic() - saved > CHECKPOINT_SECONDS):
                 run.folder.save(state)
@@ -192,8 +143,21 @@ def _train(
         run.folder.save(state)
 
 
+def _reader(run: _Run) -> Callable[[int, int], TrainingDocument]:
+    """A function of a document's number and the epoch; documents that never change are kept."""
+    hiding, seed = Hiding(run.config.training, run.vocabulary), run.config.seed
+
+    def read(number: int, epoch: int) -> TrainingDocument:
+        return hiding(run.train[number], np.random.default_rng([seed, epoch, number]))
+
+    if hiding.is_random:
+        return read
+    documents = [read(number, 0) for number in range(len(run.train))]
+    return lambda number, _epoch: documents[number]
+
+
 class WindowLoss(nn.Module):
-    """The loss of a BPTT window, as a module whose gradients processes can share."""
+    """The loss of a BPTT window, as a module that DDP can wrap."""
 
     def __init__(self, model: DynamicTextModel, recipe: Recipe) -> None:
         super().__init__()
@@ -206,7 +170,7 @@ class WindowLoss(nn.Module):
         generator: torch.Generator,
         answers: Int[np.ndarray, " merges"] | None = None,
     ) -> tuple[Tensor, Tensor, ReadingState]:
-        """What to minimise, the sum of nats, and the state after the window; 0 without one."""
+        """Return the loss, the sum of nats and the next state; without a window the loss is 0."""
         if window is None:
             zero = self._zero()
             return zero, zero.detach(), reading
@@ -214,36 +178,37 @@ class WindowLoss(nn.Module):
             window, reading, generator, sample=self.recipe.output_sample, answers=answers
         )
         loss = nats + self.recipe.naming_weight * named
-        # What learns may have no part in a window, such as a merging function where nobody is met.
+        # A window may not depend on what is trained, such as a merging function without mentions.
         loss = loss if loss.requires_grad else loss + self._zero()
         return loss, nats.detach(), after.detach()
 
     def _zero(self) -> Tensor:
-        """Nothing, with the gradient of nothing for whatever learns."""
+        """Zero, with gradients of zero for every trained parameter."""
         learned = [p.sum() for p in self.model.parameters() if p.requires_grad]
         return torch.stack(learned).sum() * 0
 
 
 def train_batch(
     state: TrainingState[DynamicTextModel],
-    documents: Sequence[HiddenDocument],
+    documents: Sequence[TrainingDocument],
     recipe: Recipe,
     step: nn.Module,
     group: Processes,
 ) -> tuple[int, float]:
-    """Read a batch of documents to their ends, with an update every few sentences.
+    """Read a batch of documents to their ends, with one update per BPTT window.
 
-    Returns how many tokens all processes predicted, and the surprisal of this one's.
+    Returns the number of tokens that all processes predicted, and the surprisal of this one's.
     """
     model = state.model
     model.train()
     nats = 0.0
-    counts = tokens_of_windows([document.sentences for document in documents], recipe.truncation)
+    sentences = [document.rows.sentences for document in documents]
+    counts = tokens_of_windows(sentences, recipe.truncation)
     mine = documents[group.rank :: group.count]
     texts = windows(
-        [document.sentences for document in mine],
+        [document.rows.sentences for document in mine],
         recipe.truncation,
-        [document.loans for document in mine],
+        [document.rows.loans for document in mine],
     )
     reading = model.initial_state(len(mine))
     for number, count in enumerate(counts):
@@ -257,8 +222,8 @@ def train_batch(
             )
             reading = reading.select(text.kept)
             start = number * recipe.truncation
-            beside = [mine[d].answers[start : start + recipe.truncation] for d in text.documents]
-            answers = answers_of(window.merges, beside)
+            keys = [mine[d].answers[start : start + recipe.truncation] for d in text.documents]
+            answers = answers_of(window.merges, keys)
         loss, surprisal, reading = step(window, reading, state.generator, answers)
         state.optimizer.zero_grad()
         (loss * (group.count / count)).backward()
@@ -271,22 +236,19 @@ def train_batch(
     return sum(counts), nats
 
 
-def _validate(
-    state: TrainingState[DynamicTextModel], recipe: Recipe, folder: RunFolder, texts: _Texts
-) -> dict[str, float]:
-    """Score the dev split, note it, and keep the weights if they are the best so far."""
+def _validate(state: TrainingState[DynamicTextModel], run: _Run) -> dict[str, float]:
+    """Score the dev split, append the metrics, and keep the weights if they are the best."""
     position = state.position
     position.validations += 1
     with ema_weights(state):
-        records = TextModel(state.model, texts.vocabulary).records(texts.dev)
-        scores = score_groups(records)
-        check_loss(state, recipe, scores["all"].nats / scores["all"].tokens)
+        scores = score_groups(TextModel(state.model, run.vocabulary).records(run.dev))
+        check_loss(state, run.config.training, scores["all"].nats / scores["all"].tokens)
         perplexities = {g: score.perplexity for g, score in scores.items()}
         is_best = perplexities["all"] < position.best
         if is_best:
             position.best = perplexities["all"]
-            save_pretrained(state.model, texts.vocabulary, folder.best)
-    folder.append(
+            save_pretrained(state.model, run.vocabulary, run.folder.best)
+    run.folder.append(
         {
             "validation": position.validations,
             "epoch": position.epoch,
@@ -301,31 +263,13 @@ def _validate(
     return perplexities
 
 
-def _hand_in(
-    folder: RunFolder, dataset: Dataset, trained: DynamicTextModel, keep_records: Sequence[str]
-) -> None:
-    """Write the best weights' perplexities on the dev and test splits, and the model's size."""
-    best = TextModel.load(folder.best)
-    best.model.to(next(trained.parameters()).device)
+def _write_results(trained: DynamicTextModel, run: _Run) -> None:
+    """Write the scores of the best weights on the dev split, and the number of parameters."""
+    best = TextModel.load(run.folder.best)
+    best.model.to(run.group.device)
     sizes = {
         "total": parameter_count(best.model.config),
         "finetuned": sum(p.numel() for p in trained.parameters() if p.requires_grad),
     }
-    _write_results(folder, dataset, best, sizes, keep_records)
-
-
-def _write_results(
-    folder: RunFolder,
-    dataset: Dataset,
-    best: TextModel | KneserNey,
-    sizes: dict[str, int],
-    keep_records: Sequence[str],
-) -> None:
-    kept, splits = [], {}
-    for split in (split for split in dataset.splits if split != "train"):
-        records = best.records(list(dataset.documents(split)))
-        splits[split] = as_plain(score_groups(records))
-        if split in keep_records:
-            kept.append(folder.path / f"records-{split}.csv")
-            records.write(kept[-1])
-    folder.write_results({"parameters": sizes, "splits": splits}, keep=kept)
+    dev = as_plain(score_groups(best.records(run.dev)))
+    run.folder.write_results({"parameters": sizes, "splits": {"dev": dev}})

@@ -1,15 +1,14 @@
 """Pretraining: embeddings and context encoder by filling gaps (Section 5.1).
 
 Every update reads a batch of sentences, hides each of their words in turn and tells it from words
-drawn at random; see `dntm.model.sentence_completion`. Now and then the sentences held out are
-scored; the weights at the end are what `dntm train --pretrained` takes over.
+drawn at random; see `dntm.model.sentence_completion`. Held-out sentences are scored at intervals;
+`dntm train --pretrained` uses the weights at the end.
 
-`pretrain_run` is a generator like `train_run`, and like it ends with the same bits however often
-it was interrupted. The text is made ready once, in the run folder. `fit_bag` fits the baseline that
-`dntm evaluate-encoder` compares with.
+`pretrain_run` is a generator like `train_run`, and resumes with identical bits. The text is
+encoded once, into the run folder. `fit_bag` fits a baseline of the encoder.
 
-Departure: the paper tells the optimiser of the language model only; Adam and the cut of the
-gradient's norm are the same here.
+Departure: the paper names an optimiser only for the language model; here pretraining uses the same
+Adam and the same gradient clipping.
 """
 
 import time
@@ -61,12 +60,12 @@ from dntm.training.state import (
 
 VALIDATION_SENTENCES = 1000
 BAG_UPDATES, BAG_BATCH, BAG_NEGATIVES, BAG_RATE = 2000, 128, 5, 3e-3
-"""How the bag of context is fitted; with 256 units it takes some two minutes of one core."""
+"""How the bag of context is fitted; with 256 units it takes about two minutes on one core."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainProgress:
-    """Where a run stands."""
+    """The position of a run."""
 
     iteration: int
     """Updates done."""
@@ -75,7 +74,7 @@ class PretrainProgress:
     loss: float = 0.0
     """The objective summed over them."""
     validation: dict[str, Any] | None = None
-    """Right after a validation: recall and mean reciprocal rank on sentences held out."""
+    """After a validation, recall and mean reciprocal rank on held-out sentences."""
 
 
 def pretrain_run(
@@ -85,10 +84,13 @@ def pretrain_run(
     device: Device = "auto",
     reading: Callable[[int], object] = lambda _: None,
 ) -> Generator[PretrainProgress, None, None]:
-    """Pretrain as configured, into `config.output_dir`; `reading` is told of words read."""
-    with processes(device) as group, RunFolder.of_one(config.output_dir, group) as folder:
+    """Pretrain as configured, into `config.output_dir`.
+
+    `reading` is called with the number of words while the text is read.
+    """
+    with processes(device) as group, RunFolder.exclusive(config.output_dir, group) as folder:
         if group.is_first:
-            ready_text(config, resume=resume, progress=reading)
+            _begin(config, folder, resume=resume, progress=reading)
         group.wait()
         store = TokenStore.open(folder.path / "text")
         state = _start(config, store, group)
@@ -99,7 +101,7 @@ def pretrain_run(
         with stop_signals() as stopped:
             yield from _train(state, _Run(config, folder, store, group), stopped)
         if group.is_first:
-            _hand_in(state, folder, config, store)
+            _export(state, folder, config, store)
 
 
 def _start(
@@ -114,16 +116,16 @@ def _start(
         else SentenceCompletion(*shape)
     )
     if config.start_from:
-        _copy(model, store, config.start_from)
+        _copy_weights(model, store, config.start_from)
     elif config.vectors:
         begin_with(model.x, WordVectors.read(config.vectors, store.vocabulary), store.vocabulary)
     return TrainingState.start(model.to(group.device), config.training, config.seed)
 
 
-def _copy(model: SentenceCompletion, store: TokenStore, source: Path) -> None:
-    """Begin with the weights of another pretraining, or for the sake of a language model.
+def _copy_weights(model: SentenceCompletion, store: TokenStore, source: Path) -> None:
+    """Start from another pretraining, or from a language model that names hidden words.
 
-    That one's words, W_dx and b stay as they are, so that it can take the encoder back.
+    Of a language model only the encoder is trained, so that the model can use it again.
     """
     folder = best_of(source)
     if is_language_model(folder):
@@ -148,7 +150,7 @@ def _copy(model: SentenceCompletion, store: TokenStore, source: Path) -> None:
 
 
 def _of_language_model(folder: Path) -> tuple[dict[str, Tensor], Sequence[str]]:
-    """The weights that name gaps as a language model names hidden words; and its words."""
+    """The weights of a language model, as a model that names gaps has them, and its words."""
     trained, vocabulary = from_pretrained(folder)
     if trained.encoder is None or trained.naming is None or trained.x.W_d is None:
         raise ValueError(f"{folder} does not name hidden words: cannot start from it")
@@ -159,13 +161,13 @@ def _of_language_model(folder: Path) -> tuple[dict[str, Tensor], Sequence[str]]:
     return weights | {"naming.s": trained.naming.s.detach()}, vocabulary.words
 
 
-def _hand_in(
+def _export(
     state: TrainingState[SentenceCompletion],
     folder: RunFolder,
     config: PretrainConfig,
     store: TokenStore,
 ) -> None:
-    """Write what pretraining is for."""
+    """Write the encoder and the embeddings for `dntm train`, and the results."""
     model = state.model
     with ema_weights(state):
         encoder = {n: p.detach().clone() for n, p in model.encoder.named_parameters()}
@@ -182,11 +184,16 @@ def _hand_in(
     folder.write_results({"settings": asdict(config.training), "validations": len(metrics)})
 
 
-def ready_text(config: PretrainConfig, *, resume: bool, progress: Callable[[int], object]) -> None:
-    """Make the run folder and read the text into it, unless an interrupted run has done so."""
+def _begin(
+    config: PretrainConfig,
+    folder: RunFolder,
+    *,
+    resume: bool,
+    progress: Callable[[int], object],
+) -> None:
+    """Begin the run and encode the text, unless an interrupted run has done so."""
     words = Dataset.open(config.dataset).vocabulary.words if config.dataset else ()
     files = [f for source in config.text for f in _files(source)]
-    folder = RunFolder(config.output_dir)
     folder.begin(config, resume=resume)
     target = folder.path / "text"
     if not (target / "text.json").exists():
@@ -244,7 +251,7 @@ def _train(
 def _batches(
     recipe: PretrainRecipe, store: TokenStore
 ) -> Callable[[Int[np.ndarray, " sentences"], np.random.Generator], SentenceBatch | NamingBatch]:
-    """What makes batches of sentences, as the objective asks for them."""
+    """A function that makes the batches of the objective from sentence numbers."""
     if recipe.objective == "naming":
         to_name = WordsToName(store.counts, nameable(store.vocabulary), recipe.subsample)
         return lambda numbers, random: to_name.batch(
@@ -263,7 +270,7 @@ def pretrain_batch(
     step: nn.Module,
     group: Processes,
 ) -> float:
-    """One update; returns the objective summed over this process's words."""
+    """Make one update; return the loss summed over this process's words."""
     mine = batch.share(group.rank, group.count)
     loss = step(*mine.inputs)
     state.optimizer.zero_grad()
@@ -282,7 +289,7 @@ def _validate(
     store: TokenStore,
     recipe: PretrainRecipe,
 ) -> dict[str, Any] | None:
-    """Score sentences held out, and note it; None where no word is held out."""
+    """Score held-out sentences and append the metrics; None if no word is held out."""
     position = state.position
     position.validations += 1
     share = Negatives.smoothed(store.counts, recipe.smoothing).share
@@ -308,13 +315,12 @@ def _validate(
 
 
 class BagOfContext(nn.Module):
-    """The encoder's baseline, which knows a gap's words but not their order.
+    """Baseline of the encoder: it sees the words around a gap but not their order.
 
-        x_hat_e = W mean over the other words c of the sentence of x_c + b
+        x_hat_e = W mean(x_c over the other words c of the sentence) + b
 
-    W and b are fitted with the objective of pretraining; the embeddings are the encoder's and stay
-    as they are. So it says what the order of the words is worth once these embeddings are there,
-    not how far a bag of words would come with its own. Nothing of it is stored.
+    W and b are fitted with the objective of pretraining; the embeddings are the encoder's and are
+    not trained. So it measures what word order adds, given these embeddings.
     """
 
     def __init__(self, x: Float[Tensor, "vocabulary dim"]) -> None:
@@ -325,7 +331,7 @@ class BagOfContext(nn.Module):
         self.b = nn.Parameter(torch.zeros(dim))
 
     def contexts(self, sentences: Sequence[Int[np.ndarray, " _"]]) -> Float[Tensor, "words dim"]:
-        """The x_hat of every word's gap, in reading order; of a sentence's only word, b."""
+        """The x_hat of every word's gap, in reading order; b for the only word of a sentence."""
         lengths = torch.tensor([len(sentence) for sentence in sentences])
         words = self.x.index_select(0, torch.from_numpy(np.concatenate(sentences)))
         which = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
@@ -342,9 +348,9 @@ def fit_bag(
     *,
     seed: int = 1,
 ) -> BagOfContext:
-    """Fit the baseline to the sentences that pretraining learned from.
+    """Fit the baseline to the training sentences of pretraining.
 
-    `share` says how likely each row was to be a negative sample there.
+    `share` is the probability of each row to be drawn as a negative sample.
     """
     bag = BagOfContext(x)
     adam = torch.optim.Adam(bag.parameters(), lr=BAG_RATE)

@@ -1,35 +1,35 @@
-"""The run folder: what a training run leaves behind, and what it goes on from.
+"""The run folder: the results of a training run, and its state to resume from.
 
     config.yaml        every setting, resolved
-    metrics.jsonl      one line a validation
+    metrics.jsonl      one line per validation
     best/              the best weights by validation perplexity
     checkpoints/N/     the whole state after update N (the latest only)
-    all_results.json   perplexity of every token group, once the run has ended
+    all_results.json   results on the dev split, written at the end of the run
 
-Each is complete or absent: files and folders are written aside and moved into place.
+Each file or folder is complete or absent: it is written under a temporary name and moved.
 """
 
 import json
 import math
 import shutil
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
 from dntm.files import exclusive_folder, new_folder, remove_stale_files, write_text
-from dntm.model.checkpoint import current_names, load_tensors, save_tensors
+from dntm.model.checkpoint import load_tensors, save_tensors
 from dntm.settings import read_json, shown
-from dntm.training.processes import MOST_THREADS, Processes
+from dntm.training.processes import MAX_THREADS, Processes
 from dntm.training.state import Model, TrainingState
 
 FORMAT_VERSION = 1
 
 
 class RunConfig(Protocol):
-    """The settings of a run, as its folder knows them."""
+    """The settings of a run."""
 
     @property
     def output_dir(self) -> Path:
@@ -40,7 +40,7 @@ class RunConfig(Protocol):
 
 
 class RunFolder:
-    """A run's files."""
+    """The files of a run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -50,36 +50,27 @@ class RunFolder:
 
     @classmethod
     @contextmanager
-    def of_one(cls, path: Path, group: Processes) -> Iterator["RunFolder"]:
-        """The folder, locked by the first process of a run and swept; ValueError where another
-        run is at work in it.
-        """
-        with exclusive_folder(path) if group.is_first else nullcontext():
-            run = cls(path)
-            try:
-                if group.is_first:
-                    run.sweep()
-                yield run
-            finally:
-                if group.is_first:
-                    run.sweep()
-
-    def sweep(self) -> None:
-        """Remove what killed processes left half written."""
-        remove_stale_files(self.path)
-        remove_stale_files(self.path / "checkpoints")
+    def exclusive(cls, path: Path, group: Processes) -> Iterator["RunFolder"]:
+        """Lock the folder for this run; ValueError if another run uses it."""
+        if not group.is_first:
+            yield cls(path)
+            return
+        with exclusive_folder(path):
+            remove_stale_files(path)
+            remove_stale_files(path / "checkpoints")
+            yield cls(path)
 
     def begin(self, config: RunConfig, *, resume: bool = False) -> None:
-        """Begin a run, or with `resume` go on with what is there of it, be it nothing.
+        """Begin a run; with `resume`, continue the one in the folder if there is one.
 
-        A run in the folder is not written over, nor gone on with by other settings.
+        ValueError if the folder has a run already, or `config` differs from the run to resume.
         """
         path, settings = self.path / "config.yaml", config.to_yaml()
         if not path.exists():
             write_text(path, settings)
         elif not resume:
             raise ValueError(
-                f"{self.path} holds a run already: pass --resume to go on with it, "
+                f"{self.path} holds a run already: pass --resume to continue it, "
                 "or choose another folder"
             )
         elif (saved := path.read_text(encoding="utf-8")) != settings:
@@ -93,20 +84,19 @@ class RunFolder:
         return max(complete, key=lambda p: int(p.name), default=None)
 
     def save(self, state: TrainingState[Model]) -> None:
-        """Save the whole state; the one before is removed once this one is in place."""
+        """Save the whole state, then remove the previous one."""
         before = self.latest()
         target = self.path / "checkpoints" / str(state.position.updates)
-        lines = self.metrics.read_text(encoding="utf-8") if self.metrics.exists() else ""
         with new_folder(target, overwrite=True) as folder:
             save_tensors(state.tensors(), folder / "state.safetensors")
             header = {"format_version": FORMAT_VERSION, "threads": torch.get_num_threads()}
-            numbers = header | {"metrics": lines} | state.numbers()
+            numbers = header | {"metrics": self._lines()} | state.numbers()
             write_text(folder / "state.json", json.dumps(numbers))
         if before and before != target:
             shutil.rmtree(before)
 
     def restore(self, state: TrainingState[Model]) -> None:
-        """Set the state and the metrics back to the latest checkpoint, or to the beginning."""
+        """Reset the state and the metrics to the latest checkpoint, or to the beginning."""
         metrics = self.load(state)
         if metrics is None:
             self.metrics.unlink(missing_ok=True)
@@ -114,13 +104,13 @@ class RunFolder:
             write_text(self.metrics, metrics)
 
     def load(self, state: TrainingState[Model]) -> str | None:
-        """Set the state back to the latest checkpoint; returns its metrics, None without one."""
+        """Reset the state to the latest checkpoint; return its metrics, or None without one."""
         checkpoint = self.latest()
         if checkpoint is None:
             return None
         try:
             numbers = read_json(checkpoint / "state.json")
-            tensors = current_names(load_tensors(checkpoint / "state.safetensors"))
+            tensors = load_tensors(checkpoint / "state.safetensors")
         except (OSError, ValueError) as error:
             raise ValueError(f"{checkpoint} is damaged: {error}") from None
         version, metrics = (numbers.pop(name, None) for name in ("format_version", "metrics"))
@@ -138,30 +128,33 @@ class RunFolder:
         return metrics
 
     def threads(self) -> int:
-        """With how many threads the latest checkpoint was made; 0 where that is not known.
+        """The CPU threads that the latest checkpoint was made with; 0 if unknown.
 
-        Sums depend on it in their last bits.
+        The last bits of sums depend on the number of threads.
         """
         try:
             path = (self.latest() or self.path) / "state.json"
             threads = read_json(path).get("threads")
         except (OSError, ValueError):
             return 0
-        return threads if type(threads) is int and 0 < threads < MOST_THREADS else 0
+        return threads if type(threads) is int and 0 < threads <= MAX_THREADS else 0
 
-    def write_results(self, results: dict[str, Any], keep: Collection[Path] = ()) -> None:
-        """Write what the run came to; records of earlier weights go, they would be taken for it.
+    def append(self, line: dict[str, Any]) -> None:
+        """Append a line to the metrics."""
+        write_text(self.metrics, self._lines() + json.dumps(_null_for_nan(line)) + "\n")
 
-        Those in `keep` are of the final ones.
-        """
+    def _lines(self) -> str:
+        return self.metrics.read_text(encoding="utf-8") if self.metrics.exists() else ""
+
+    def write_results(self, results: dict[str, Any]) -> None:
+        """Write the results; remove records that were made with earlier weights."""
         for kind in ("records", "cloze"):
             for path in self.path.glob(f"{kind}-*.csv"):
-                if path not in keep:
-                    path.unlink()
+                path.unlink()
         write_text(self.results, json.dumps(_null_for_nan(results), indent=2) + "\n")
 
     def read_results(self) -> dict[str, Any]:
-        """What the run came to; ValueError where it has not ended."""
+        """Read the results; ValueError if the run has not ended."""
         try:
             results: dict[str, Any] = _nan_for_null(read_json(self.results))
         except FileNotFoundError:
@@ -170,14 +163,9 @@ class RunFolder:
             ) from None
         return results
 
-    def append(self, line: dict[str, Any]) -> None:
-        """Add a line of metrics."""
-        lines = self.metrics.read_text(encoding="utf-8") if self.metrics.exists() else ""
-        write_text(self.metrics, lines + json.dumps(_null_for_nan(line)) + "\n")
-
 
 def _null_for_nan(value: Any) -> Any:
-    """Numbers that JSON does not have, such as the perplexity of an empty group, are null."""
+    """JSON has no NaN, such as the perplexity of an empty group: write null."""
     if isinstance(value, dict):
         return {name: _null_for_nan(item) for name, item in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

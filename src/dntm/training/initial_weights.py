@@ -1,0 +1,93 @@
+"""Initial weights of a language model: random, from pretraining, word vectors or another run."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from dntm.corpus.vectors import WordVectors
+from dntm.corpus.vocabulary import Vocabulary
+from dntm.model.checkpoint import VOCABULARY, best_of, folder_of, from_pretrained
+from dntm.model.language_model import DynamicTextModel, parameter_count
+from dntm.model.pretrained_encoder import PretrainedEncoder, begin_with
+from dntm.training.config import TrainConfig
+
+
+def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextModel:
+    """Build the model; load pretrained weights, word vectors and the weights of `start_from`.
+
+    `start_from` does not replace what comes from pretraining and is frozen.
+    """
+    generator = torch.Generator().manual_seed(config.seed)
+    try:
+        model = DynamicTextModel(config.model, generator)
+    except RuntimeError as error:
+        if "alloc" not in str(error):
+            raise
+        count = parameter_count(config.model)
+        raise ValueError(f"a model with {count:,} parameters does not fit into memory") from None
+    if config.pretrained:
+        pretrained = PretrainedEncoder.load(best_of(config.pretrained))
+        pretrained.hand_over(model, vocabulary)
+        if config.training.freeze_encoder:
+            model.freeze_encoder(merging=pretrained.merging == config.model.merging)
+    if config.vectors:
+        vectors = WordVectors.read(config.vectors, vocabulary)
+        begin_with(model.x.weight, vectors, vocabulary)
+        # Short vectors keep the first logits small; a tied table is an output layer too.
+        begin_with(model.output.y.weight, vectors, vocabulary, length=1.0)
+    if config.start_from:
+        _copy_weights(model, vocabulary, config.start_from)
+    _freeze(model, config.training.freeze)
+    return model
+
+
+def with_source_counts(
+    config: TrainConfig, model: DynamicTextModel, vocabulary: Vocabulary
+) -> Vocabulary:
+    """The vocabulary with the word counts of the text that its embeddings were trained on.
+
+    That is the dataset, or for frozen embeddings the text of the model in `start_from`.
+    """
+    if config.start_from is None or model.x.weight.requires_grad:
+        return vocabulary
+    path = best_of(folder_of(config.start_from)) / VOCABULARY
+    source = Vocabulary.load(path, entities=vocabulary.entities)
+    return vocabulary if source.counts is None else replace(vocabulary, counts=source.counts)
+
+
+def _freeze(model: DynamicTextModel, parts: Sequence[str]) -> None:
+    """Freeze the parameters of these parts; ValueError if one is unknown or nothing is left."""
+    # A tied table has two names.
+    named = dict(model.named_parameters(remove_duplicate=False))
+    for part in parts:
+        own = [p for name, p in named.items() if name == part or name.startswith(f"{part}.")]
+        if not own:
+            known = ", ".join(sorted({name.split(".")[0] for name in named}))
+            raise ValueError(
+                f"freeze is {part!r}, which this model does not have: expected {known}"
+            )
+        for parameter in own:
+            parameter.requires_grad = False
+    if not any(parameter.requires_grad for parameter in named.values()):
+        raise ValueError(f"freeze is {', '.join(parts)}: nothing is left to train")
+
+
+def _copy_weights(model: DynamicTextModel, vocabulary: Vocabulary, source: Path) -> None:
+    folder = best_of(folder_of(source))
+    trained, words = from_pretrained(folder)
+    if words != vocabulary:
+        raise ValueError(f"{folder} has another vocabulary than the dataset: cannot start from it")
+    # Unlike `named_parameters`, this lists a tied table twice, as x and as y.
+    weights = trained.state_dict()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name not in weights or not parameter.requires_grad:
+                continue
+            if weights[name].shape != parameter.shape:
+                raise ValueError(
+                    f"{folder}: {name} has shape {tuple(weights[name].shape)}, "
+                    f"expected {tuple(parameter.shape)}"
+                )
+            parameter.copy_(weights[name])
