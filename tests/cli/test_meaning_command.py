@@ -102,10 +102,6 @@ def test_the_same_seed_gives_the_same_numbers_and_the_limit_holds(
     assert json.loads(numbers("--limit", "2"))["hidden_words"]["parts"] == 2
 
 
-def test_something_must_be_given(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "nothing to evaluate on" in fails(capsys, "evaluate-meaning", model)
-
-
 def test_a_malformed_file_is_named_before_a_model_is_loaded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -65,10 +65,6 @@ def test_a_tiny_bin_keeps_its_count_but_has_no_perplexity() -> None:
     assert np.isnan(curve.perplexity[1])
 
 
-def test_values_below_the_first_bin_are_left_out() -> None:
-    assert by_position(RECORDS, edges=(12,)).tokens.tolist() == [2]
-
-
 def test_a_band_is_the_mean_and_standard_error_over_runs() -> None:
     tokens = np.array([100, 100, 3])
     runs = [Curve((1, 2, 4), tokens, np.log(p) * tokens) for p in ([2, 8, 1], [4, 8, 1])]
@@ -82,23 +78,8 @@ def test_a_band_is_the_mean_and_standard_error_over_runs() -> None:
     assert found.tokens is tokens
 
 
-def test_a_band_of_one_run_has_no_error() -> None:
-    found = band([by_position(RECORDS)])
-
-    assert np.isnan(found.standard_error).all()
-
-
 def test_runs_over_different_texts_have_no_band() -> None:
     with pytest.raises(ValueError, match="expected runs over the same text"):
         band([by_position(RECORDS), by_position(Records.of([OTHER], SCORES[1:]))])
     with pytest.raises(ValueError, match="no curves given"):
         band([])
-
-
-def test_bins_must_rise() -> None:
-    with pytest.raises(ValueError, match=r"edges \[3, 3\], expected ascending numbers"):
-        by_position(RECORDS, edges=(3, 3))
-
-
-def test_no_records_give_empty_bins() -> None:
-    assert by_position(Records.of([], [])).tokens.sum() == 0

@@ -1,7 +1,6 @@
 """The evaluation of meaning against plain loops, and on models with known answers."""
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -340,38 +339,6 @@ def test_ranks_after_each_mention_are_those_of_the_embeddings_after_it() -> None
         assert summary.median_rank == np.median(expected[count])
     later = [rank for count, of_count in expected.items() if count > 1 for rank in of_count]
     assert found.ranks["x"]["2+"].reciprocal_rank == pytest.approx(np.mean(1 / np.array(later)))
-
-
-def test_frequent_words_are_told_apart_from_rarer_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = random_model()
-    candidates, hidden = candidate_words(model, 10)
-    passages = hide_words([PART] * 40, hidden, model, per_part=3, seed=0)
-    rows = sorted({row for passage in passages for row in passage.hidden.values()})
-    among = np.searchsorted(candidates, rows)
-    monkeypatch.setattr(meaning, "BANDS", (0, int(among[1])))
-
-    found = ranks(model, passages, candidates).ranks["x"]
-
-    first, second = [summary for name, summary in found.items() if " of " in name]
-    only = [p for p in passages if rows[0] in p.hidden.values()]
-    asked = sum(
-        count > 1
-        for p in only
-        for (_, _, entity), count in zip(p.mentions(), counted(p), strict=True)
-        if p.hidden[entity] == rows[0]
-    )
-    assert first.cases == asked
-    assert first.cases + second.cases == found["2+"].cases
-
-
-def counted(passage: Passage) -> list[int]:
-    """How often each mention's entity has been mentioned, this time included."""
-    seen: Counter[int] = Counter()
-    numbers = []
-    for _, _, entity in passage.mentions():
-        seen[entity] += 1
-        numbers.append(seen[entity])
-    return numbers
 
 
 def test_vectors_that_are_not_finite_are_an_error() -> None:

@@ -120,25 +120,6 @@ def test_pairs_that_differ_alike_everywhere_have_a_narrow_interval() -> None:
     assert found.difference_interval[1] < 0
 
 
-def test_the_same_seed_gives_the_same_interval_and_another_a_close_one() -> None:
-    a, b = sums(30, 0.0, seed=1), sums(30, 0.05, seed=2)
-
-    one, again, other = (paired_bootstrap(a, b, seed=seed) for seed in (1, 1, 2))
-
-    assert one == again
-    assert one != other
-    assert one.difference_interval == pytest.approx(other.difference_interval, abs=0.1)
-
-
-def test_a_higher_level_gives_a_wider_interval() -> None:
-    a, b = sums(30, 0.0, seed=1), sums(30, 0.05, seed=2)
-
-    narrow, wide = (paired_bootstrap(a, b, level=level) for level in (0.8, 0.99))
-
-    assert wide.difference_interval[0] < narrow.difference_interval[0]
-    assert wide.difference_interval[1] > narrow.difference_interval[1]
-
-
 def test_parts_of_a_document_are_drawn_together() -> None:
     doubled = AnonymizedDocument(name="a/1", sentences=TEXTS[0].sentences)
     again = AnonymizedDocument(name="a/2", sentences=TEXTS[0].sentences)

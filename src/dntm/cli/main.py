@@ -1,6 +1,6 @@
-"""`dntm COMMAND ...`: finds the command's module, parses its options, runs it, reports errors.
+"""`dntm COMMAND ...`: parses the options of a command, runs it and reports errors.
 
-Only the module of the command that was asked for is imported, so that help comes at once.
+Only the module of the given command is imported, so that --help is fast.
 """
 
 import atexit
@@ -13,39 +13,38 @@ import sys
 from functools import partial
 from typing import Any, NoReturn
 
-# Name, then module and class, then what it does
+# Name: (module:class, description)
 COMMANDS = {
-    "data build": ("data:Build", "build a dataset from a corpus, by name or from files"),
-    "data join": ("data:Join", "several datasets as one, with a vocabulary of all"),
-    "data list": ("data:List", "the corpora known by name, with their licences"),
-    "data stats": ("data:Stats", "Table 1 of a dataset beside the paper's"),
-    "data show": ("data:Show", "an anonymised document in colour"),
-    "pretrain": ("train:Pretrain", "learn embeddings and context encoder from a large text"),
+    "data build": ("data:Build", "build a dataset from a named corpus or from files"),
+    "data join": ("data:Join", "join datasets into one with a common vocabulary"),
+    "data list": ("data:List", "list the named corpora and their licences"),
+    "data stats": ("data:Stats", "compare a dataset with Table 1 of the paper"),
+    "data show": ("data:Show", "show an anonymized document"),
+    "pretrain": ("train:Pretrain", "pretrain word embeddings and context encoder"),
     "train": ("train:Train", "train a language model on a dataset"),
-    "evaluate": ("evaluate:Evaluate", "perplexities, cloze test or encoder recall of a model"),
+    "evaluate": ("evaluate:Evaluate", "perplexities, cloze test, or recall of an encoder"),
     "evaluate-meaning": (
         "evaluate_meaning:EvaluateMeaning",
         "how well a model infers the meaning of unknown words",
     ),
-    "export": ("export:Export", "a trained model as a small folder to give away"),
-    "reproduce": ("study:Reproduce", "the paper's tables and figures: a whole study"),
-    "report": ("study:MakeReport", "make the report of a study again from its files"),
+    "export": ("export:Export", "export a trained model as a small folder"),
+    "reproduce": ("study:Reproduce", "train all models and make the paper's tables and figures"),
+    "report": ("study:MakeReport", "write the report of a study again"),
     "cell": ("study:RunCell", "one run of a study, for schedulers (reproduce --list)"),
-    "read": ("reading:Read", "a text: what its entities come to mean, and surprisals"),
-    "score": ("reading:Score", "the surprisal of every word of many texts, a row each"),
-    "continue": ("reading:Continue", "sample how a text goes on"),
-    "fill": ("reading:Fill", "which words and entities fit a gap"),
-    "serve": ("serve:Serve", "a local page on which texts are read"),
+    "read": ("reading:Read", "read a text: inferred meanings and surprisals"),
+    "score": ("reading:Score", "surprisal of every word of many texts, as a table"),
+    "continue": ("reading:Continue", "sample continuations of a text"),
+    "fill": ("reading:Fill", "words and entities that fit a gap"),
+    "serve": ("serve:Serve", "serve a local web page"),
 }
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one command; errors in what the user gave are one sentence and exit code 1."""
+    """Run one command. Errors in the input are reported in one sentence, with exit code 1."""
     if arguments is not None or os.environ.get("WORLD_SIZE", "1") == "1":
         _run(arguments)
         return
-    # One of several processes: threads of their connections that still run while Python takes
-    # itself apart abort the process now and then, after everything is done
+    # Threads of torch.distributed that outlive the interpreter can abort a finished process
     code: object = 0
     try:
         _run(None)
@@ -60,7 +59,7 @@ def _run(arguments: list[str] | None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-        # Python ends by looking for garbage, in all of PyTorch: half a second that nobody needs
+        # Skips the final garbage collection over all of PyTorch, which takes half a second
         atexit.register(gc.freeze)
     name = next((n for n in (" ".join(words[:2]), " ".join(words[:1])) if n in COMMANDS), None)
     if name is None:
@@ -101,7 +100,7 @@ def _help(words: list[str]) -> NoReturn:
     lines = [f"  {n:<16}  {s}" for n, (_, s) in COMMANDS.items() if n.startswith(shown)]
     print(
         "usage: dntm COMMAND [OPTIONS]\n\n"
-        "Dynamic Neural Text Model: meanings of unknown words, built while reading.\n\n"
+        "Dynamic Neural Text Model: a language model that learns unknown words while it reads.\n\n"
         "commands:\n" + "\n".join(lines) + "\n\nOptions of a command: dntm COMMAND --help",
         file=sys.stdout if asked else sys.stderr,
     )

@@ -225,17 +225,19 @@ def read_pairs(path: Path) -> list[tuple[str, str, float]]:
     """
     found = []
     header = True
-    for number, written in _lines(path):
-        if not (line := written.split("#")[0].strip()):
+    for number, text in _lines(path):
+        if not (line := text.split("#")[0].strip()):
             continue
         separator = next((s for s in ("\t", ",") if s in line), None)
         cells = [cell.strip() for cell in line.split(separator)]
         if len(cells) < 3 or not all(cells[:3]):
-            raise InputError(
-                str(path), number, f"found {line[:60]!r}, expected two words and a number"
-            )
-        if not (header and not _is_number(cells[2])):
+            problem = f"found {line[:60]!r}, expected two words and a number"
+            raise InputError(str(path), number, problem)
+        try:
             found.append((cells[0], cells[1], _number(cells[2], path, number)))
+        except InputError:
+            if not header:
+                raise
         header = False
     if not found:
         raise InputError(str(path), None, "no word pair")
@@ -243,38 +245,35 @@ def read_pairs(path: Path) -> list[tuple[str, str, float]]:
 
 
 def _table(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each non-empty line; InputError for an empty file."""
-    empty = True
+    """The cells of each line."""
     for number, line in _lines(path):
-        if not line.strip():
-            continue
         cells = line.rstrip("\t").split("\t")
         if len(cells) != columns:
-            raise InputError(
-                str(path), number, f"{len(cells)} columns, expected {columns}, separated by tabs"
-            )
-        empty = False
+            problem = f"{len(cells)} columns, expected {columns}, separated by tabs"
+            raise InputError(str(path), number, problem)
         yield number, cells
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not blank; InputError if there is none."""
+    empty = True
+    for number, raw in numbered_lines(path):
+        try:
+            line = raw.decode().rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise InputError(str(path), number, "not UTF-8, expected UTF-8 text") from None
+        if line.strip():
+            empty = False
+            yield number, line
     if empty:
         raise InputError(str(path), None, "empty file")
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    for number, raw in numbered_lines(path):
-        try:
-            yield number, raw.decode().rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise InputError(str(path), number, "not UTF-8, expected UTF-8 text") from None
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        return math.isfinite(float(cell))
-    except ValueError:
-        return False
-
-
 def _number(cell: str, path: Path, line: int) -> float:
-    if not _is_number(cell):
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
         raise InputError(str(path), line, f"found {cell.strip()[:40]!r}, expected a number")
-    return float(cell)
+    return value
