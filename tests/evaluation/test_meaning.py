@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -26,9 +27,9 @@ from dntm.evaluation.meaning import (
 )
 from dntm.evaluation.passages import Passage, Trial, gap_passage, passage_of
 from dntm.evaluation.word_baselines import (
-    ContextBaseline,
-    EncoderBaseline,
+    WordBaseline,
     context_vectors,
+    encoder_baseline,
     fit_context_baselines,
 )
 from dntm.model.config import ModelConfig, Variant
@@ -164,8 +165,9 @@ def test_a_context_baseline_is_the_mean_over_the_mentions_so_far() -> None:
     is_word = torch.ones(len(x))
     is_word[:FIRST] = 0
     projection = torch.randn(DIM, DIM, generator=torch.Generator().manual_seed(2))
+    contexts = partial(context_vectors, words=x, weights=is_word)
 
-    found = iter(ContextBaseline(x, is_word, projection)(PASSAGES))
+    found = iter(WordBaseline(x, contexts, projection)(PASSAGES))
 
     for passage in PASSAGES:
         means = []
@@ -190,7 +192,7 @@ def test_an_encoder_baseline_is_the_mean_of_the_contexts_of_the_mentions() -> No
         ]
         return torch.tensor(told, dtype=torch.float32)
 
-    found = iter(EncoderBaseline(torch.zeros(len(rows), 3), contexts, rows)(PASSAGES))
+    found = iter(encoder_baseline(torch.zeros(len(rows), 3), contexts, rows)(PASSAGES))
 
     for passage in PASSAGES:
         told = []
@@ -236,6 +238,7 @@ def test_the_map_of_a_la_carte_is_the_least_squares_of_plain_numpy() -> None:
     expected = np.linalg.solve(u.T @ weight @ u, u.T @ weight @ x[seen]).T
 
     assert len(seen) > DIM
+    assert found.projection is not None
     np.testing.assert_allclose(found.projection.numpy(), expected, rtol=1e-3, atol=1e-4)
 
 
@@ -259,9 +262,12 @@ def test_the_bag_has_sif_weights_and_lacks_the_common_component(*, counted: bool
                 bags.append(np.mean([weights[c] * x[c] for c in around], axis=0))
     common = np.linalg.svd(np.array(bags))[2][0]
 
-    np.testing.assert_allclose(found.weights[FIRST:], list(weights.values()), rtol=1e-5)
-    assert not found.weights[:FIRST].any()
+    assert isinstance(found.contexts, partial)
+    np.testing.assert_allclose(
+        found.contexts.keywords["weights"], [0] * FIRST + list(weights.values()), rtol=1e-5
+    )
     expected = np.eye(DIM) - np.outer(common, common)
+    assert found.projection is not None
     np.testing.assert_allclose(found.projection.numpy(), expected, atol=1e-4)
 
 

@@ -30,7 +30,7 @@ from dntm.files import write_text
 if TYPE_CHECKING:
     from dntm.evaluation.meaning import Definitions, HiddenWords, Pairs, Predictions, Trials
     from dntm.evaluation.ranks import RankSummary
-    from dntm.evaluation.word_baselines import EncoderBaseline, WordBaseline
+    from dntm.evaluation.word_baselines import WordBaseline
     from dntm.model.text_model import TextModel
 
 TITLES = {"x": "x of the model", "y": "y of the model", "g": "x of the model and topic vector"}
@@ -160,11 +160,11 @@ class EvaluateMeaning(Threads):
         return baselines
 
 
-def _encoder(run: Path, model: "TextModel") -> "EncoderBaseline":
+def _encoder(run: Path, model: "TextModel") -> "WordBaseline":
     """The encoder of a run; words that it does not know have a zero vector."""
     import torch
 
-    from dntm.evaluation.word_baselines import EncoderBaseline
+    from dntm.evaluation.word_baselines import encoder_baseline
     from dntm.model.checkpoint import best_of
     from dntm.model.pretrained_encoder import PretrainedEncoder
     from dntm.model.sentence_completion import SentenceCompletion
@@ -176,7 +176,7 @@ def _encoder(run: Path, model: "TextModel") -> "EncoderBaseline":
     rows = np.array([UNK] * first + [lexicon.row(word) for word in model.vocabulary.words])
     words = completion.compared()[torch.from_numpy(rows)]
     words[torch.from_numpy(rows == UNK)] = 0
-    return EncoderBaseline(words, completion.contexts, rows)
+    return encoder_baseline(words, completion.contexts, rows)
 
 
 def _print_hidden(found: "HiddenWords") -> None:

@@ -10,8 +10,9 @@ Each is a mean over the mentions read so far. The context of a mention consists 
 of its sentence, up to ten on each side; mentions of entities do not count.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -60,52 +61,39 @@ class MeaningModel(Protocol):
         """x_e and y_e after every mention of every document."""
 
 
-@runtime_checkable
-class WordBaseline(Protocol):
-    """Predicts a vector for an entity from its contexts."""
+@dataclass(frozen=True)
+class WordBaseline:
+    """Predicts a vector for an entity: the mean of the context vectors of its mentions so far."""
 
-    @property
-    def words(self) -> Float[Tensor, "vocabulary dim"]:
-        """The word vectors that predictions are compared with, by rows of the model."""
+    words: Float[Tensor, "vocabulary dim"]
+    """The word vectors that predictions are compared with, by rows of the model."""
+    contexts: Callable[[Sequence[Sequence[int]]], Float[Tensor, "tokens dim"]]
+    """Maps sentences to one context vector per token, <bos> and <eos> included."""
+    projection: Float[Tensor, "dim dim"] | None = None
+    """A linear map that is applied to the mean."""
 
     def __call__(self, passages: Sequence[Passage]) -> Float[Tensor, "mentions dim"]:
         """The prediction after each mention of a hidden word, in reading order."""
-
-
-@dataclass(frozen=True)
-class ContextBaseline:
-    """A projection of the weighted mean of the context words."""
-
-    words: Float[Tensor, "vocabulary dim"]
-    weights: Float[Tensor, " vocabulary"]
-    """0 for rows that are not words."""
-    projection: Float[Tensor, "dim dim"]
-
-    def __call__(self, passages: Sequence[Passage]) -> Float[Tensor, "mentions dim"]:
-        """The prediction after each mention of a hidden word."""
         sentences, tokens, entities = _mentions(passages)
-        found = context_vectors(sentences, self.words, self.weights)
-        return _running_mean(found.index_select(0, tokens), entities) @ self.projection.t()
+        means = _running_mean(self.contexts(sentences).index_select(0, tokens), entities)
+        return means if self.projection is None else means @ self.projection.t()
 
 
-@dataclass(frozen=True)
-class EncoderBaseline:
-    """The mean of the context vectors of a pretrained encoder."""
+def encoder_baseline(
+    words: Float[Tensor, "vocabulary dim"],
+    contexts: Contexts,
+    rows: Int[np.ndarray, " vocabulary"],
+) -> WordBaseline:
+    """The baseline of a pretrained encoder, given its row for each row of the model."""
 
-    words: Float[Tensor, "vocabulary dim"]
-    contexts: Contexts
-    rows: Int[np.ndarray, " vocabulary"]
-    """The encoder's row for each row of the model; <unk> for entities."""
+    def of_tokens(sentences: Sequence[Sequence[int]]) -> Float[Tensor, "tokens dim"]:
+        found = contexts([rows[np.asarray(sentence[1:-1])] for sentence in sentences])
+        inside = [0 < t < len(s) - 1 for s in sentences for t in range(len(s))]
+        padded = found.new_zeros(len(inside), found.shape[1])
+        padded[torch.tensor(inside)] = found
+        return padded
 
-    def __call__(self, passages: Sequence[Passage]) -> Float[Tensor, "mentions dim"]:
-        """The prediction after each mention of a hidden word."""
-        sentences, tokens, entities = _mentions(passages)
-        words = [self.rows[np.asarray(sentence[1:-1])] for sentence in sentences]
-        # `contexts` has no rows for <bos> and <eos>: two per earlier sentence, one in its own.
-        ends = np.cumsum([0, *map(len, sentences)])
-        sentence = np.searchsorted(ends, tokens.numpy(), side="right") - 1
-        gaps = tokens - torch.from_numpy(2 * sentence + 1)
-        return _running_mean(self.contexts(words).index_select(0, gaps), entities)
+    return WordBaseline(words, of_tokens)
 
 
 def _mentions(
@@ -167,7 +155,7 @@ def context_vectors(
 
 def fit_context_baselines(
     texts: Sequence[Sequence[Sequence[int]]], model: MeaningModel, *, counted: bool = True
-) -> tuple[ContextBaseline, ContextBaseline]:
+) -> tuple[WordBaseline, WordBaseline]:
     """Fit the bag of context and a la carte to documents, as rows.
 
     p(w) is the word's share of the text or, unless `counted`, Zipf's law. The principal component
@@ -202,8 +190,9 @@ def fit_context_baselines(
     component = torch.linalg.eigh(moments)[1][:, -1].to(x.dtype)
     same = torch.eye(len(component), dtype=x.dtype)
     removal = same - torch.outer(component, component) if moments.any() else same
-    a_la_carte = ContextBaseline(x, is_word, _least_squares(sums, counts, x))
-    return ContextBaseline(x, sif, removal), a_la_carte
+    bag = WordBaseline(x, partial(context_vectors, words=x, weights=sif), removal)
+    unweighted = partial(context_vectors, words=x, weights=is_word)
+    return bag, WordBaseline(x, unweighted, _least_squares(sums, counts, x))
 
 
 def _least_squares(
