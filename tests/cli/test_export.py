@@ -72,7 +72,7 @@ def test_the_card_tells_data_settings_and_perplexities(runs: Path, tmp_path: Pat
     results = json.loads((runs / "d" / "all_results.json").read_text())
     assert "stories.jsonl" in card
     assert "learning_rate: 0.001" in card
-    assert f"| {results['splits']['test']['all']['perplexity']:.1f} |" in card
+    assert f"| {results['splits']['dev']['all']['perplexity']:.1f} |" in card
 
 
 def test_a_baseline_that_is_only_a_checkpoint_is_scored_for_the_card(
@@ -84,7 +84,7 @@ def test_a_baseline_that_is_only_a_checkpoint_is_scored_for_the_card(
     cards = [(tmp_path / name / "README.md").read_text() for name in ("runs", "best")]
     results = json.loads((runs / "a" / "all_results.json").read_text())
     assert cards[0] == cards[1]
-    assert f"| {results['splits']['test']['all']['perplexity']:.1f} |" in cards[0]
+    assert f"| {results['splits']['dev']['all']['perplexity']:.1f} |" in cards[0]
 
 
 def test_the_card_tells_which_weights_a_run_began_with(

@@ -26,6 +26,7 @@ from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation.groups import as_plain, score_groups
+from dntm.evaluation.records import records_of
 from dntm.model.checkpoint import save_pretrained
 from dntm.model.fast.window import Window, windows
 from dntm.model.language_model import DynamicTextModel, parameter_count
@@ -241,7 +242,7 @@ def _validate(state: TrainingState[DynamicTextModel], run: _Run) -> dict[str, fl
     position = state.position
     position.validations += 1
     with ema_weights(state):
-        scores = score_groups(TextModel(state.model, run.vocabulary).records(run.dev))
+        scores = score_groups(records_of(TextModel(state.model, run.vocabulary), run.dev))
         check_loss(state, run.config.training, scores["all"].nats / scores["all"].tokens)
         perplexities = {g: score.perplexity for g, score in scores.items()}
         is_best = perplexities["all"] < position.best
@@ -271,5 +272,5 @@ def _write_results(trained: DynamicTextModel, run: _Run) -> None:
         "total": parameter_count(best.model.config),
         "finetuned": sum(p.numel() for p in trained.parameters() if p.requires_grad),
     }
-    dev = as_plain(score_groups(best.records(run.dev)))
+    dev = as_plain(score_groups(records_of(best, run.dev)))
     run.folder.write_results({"parameters": sizes, "splits": {"dev": dev}})
