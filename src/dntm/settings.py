@@ -1,11 +1,8 @@
-"""Settings: frozen dataclasses whose values are checked, however they come. No torch in here.
+"""Settings: frozen dataclasses with checked values. No torch here.
 
-A value is what its field's type says, or an error names the setting, the value and what was
-expected. The same check reads YAML files (`read_yaml`, `merged`) and runs when a dataclass is made
-in Python (`settle`), so that `schedule="linear"` is refused in both.
-
-cattrs and msgspec were tried for it: the one takes True and "3" for numbers, the other lets unknown
-names of a dataclass pass, and neither tells what was expected.
+A value must have the type of its field; otherwise the error names the setting, the value and what
+was expected. The same check applies to YAML files (`read_yaml`, `merged`) and to dataclasses made
+in Python (`settle`).
 """
 
 import dataclasses
@@ -25,21 +22,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="DataclassInstance")
 
-LARGEST_FILE = 1_000_000
-"""Bytes of a YAML file; a run's own have two thousand."""
-DEEPEST = 20
-"""Levels of a YAML file."""
-
 
 def settle(config: "DataclassInstance") -> None:
-    """In `__post_init__`: check every field, with strings as paths and lists as tuples."""
+    """Check every field in `__post_init__`; strings become paths, lists become tuples."""
     for name, kind in _kinds(type(config)).items():
         value = _in_full(config, name, getattr(config, name))
         object.__setattr__(config, name, typed(kind, value, name))
 
 
 def merged(config: T, values: Mapping[Any, Any], source: str, prefix: str = "") -> T:
-    """The configuration with the values of a YAML file in place of its own."""
+    """The settings with the values of a YAML file in place of their own."""
     kinds = _kinds(type(config))
     changes: dict[str, Any] = {}
     for name, value in values.items():
@@ -62,7 +54,7 @@ def merged(config: T, values: Mapping[Any, Any], source: str, prefix: str = "") 
 
 
 def typed(kind: Any, value: Any, where: str) -> Any:
-    """The value as its type has it; ValueError where it is none of that type."""
+    """The value converted to its type; ValueError if it does not fit."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Literal:
         fits = any(value == choice and type(value) is type(choice) for choice in parts)
@@ -92,17 +84,10 @@ def typed(kind: Any, value: Any, where: str) -> Any:
 
 
 def read_yaml(path: Path) -> dict[Any, Any]:
-    """The settings of a YAML file; no aliases, which can make a small file endless."""
+    """The settings of a YAML file."""
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise ValueError(f"{path} has more than {LARGEST_FILE:,} bytes, expected settings")
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no text: {error}") from None
-    try:
-        _check_nesting(text)
-        values = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is not YAML as expected: {cut(str(error), 300)}") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path}: expected settings such as 'seed: 1'")
@@ -110,42 +95,31 @@ def read_yaml(path: Path) -> dict[Any, Any]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object that a JSON file holds; ValueError where it holds none."""
+    """The object in a JSON file; ValueError if there is none."""
     try:
         found = parse_json(path.read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} is not JSON: {cut(str(error), 300)}") from None
     if not isinstance(found, dict):
-        raise ValueError(f"{path} holds {shown(found)}, expected a JSON object")
+        raise ValueError(f"{path} contains {shown(found)}, expected a JSON object")
     return found
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What a JSON text says; ValueError, too, where it is nested too deep to be read."""
+    """The value of a JSON text; ValueError, too, if it is nested too deep."""
     try:
         return json.loads(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
 
 
-def _check_nesting(text: str) -> None:
-    depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        if isinstance(event, yaml.AliasEvent):
-            raise ValueError(f"an alias (*{event.anchor}), expected the value itself")
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise ValueError(f"nested more than {DEEPEST} deep")
-
-
 def to_yaml(config: "DataclassInstance") -> str:
-    """All settings in the fields' order, as `read_yaml` and `merged` read them."""
+    """All settings as YAML, for `read_yaml` and `merged`."""
     return yaml.safe_dump(plain(dataclasses.asdict(config)), sort_keys=False)
 
 
 def plain(value: Any) -> Any:
-    """Settings as JSON and YAML hold them: paths are text."""
+    """Settings for JSON and YAML: paths become strings."""
     if isinstance(value, Mapping):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -154,19 +128,19 @@ def plain(value: Any) -> Any:
 
 
 def cut(text: str, most: int = 60) -> str:
-    """At most so many characters of a text."""
+    """The first `most` characters of a text."""
     return text if len(text) <= most else text[:most] + "..."
 
 
 def shown(value: Any) -> str:
-    """A value as an error shows it; of a large one what it is."""
+    """A value for an error message; only the type and length of a collection."""
     if isinstance(value, (Mapping, list, tuple, set)):
         return f"{type(value).__name__} of {len(value)}"
     return cut(repr(value))
 
 
 def _in_full(config: Any, name: str, value: Any) -> Any:
-    """What a class's ABBREVIATIONS, by field, say a value stands for."""
+    """The value that an abbreviation stands for (ABBREVIATIONS of the class, by field)."""
     if not isinstance(value, str):
         return value
     return getattr(config, "ABBREVIATIONS", {}).get(name, {}).get(value.upper(), value)

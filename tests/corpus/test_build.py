@@ -12,7 +12,6 @@ from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.document import Mention
 from dntm.corpus.resolver import Resolver
 from dntm.corpus.source import InputError
-from dntm.corpus.storyworld.story import StoryworldConfig, build_storyworld
 from dntm.corpus.vocabulary import load_vocabulary
 
 
@@ -240,19 +239,3 @@ def test_a_dataset_of_another_version_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="format version 99, expected 1"):
         Dataset.open(tmp_path / "out")
-
-
-def test_stories_take_the_vocabulary_of_others_that_have_every_word_and_entity(
-    tmp_path: Path,
-) -> None:
-    eight, three = (StoryworldConfig(train=200, dev=4, test=4, entities=n) for n in (8, 3))
-    build_storyworld(tmp_path / "eight", eight)
-    build_storyworld(tmp_path / "own", three)
-    build_storyworld(tmp_path / "three", three, vocabulary_of=tmp_path / "eight")
-
-    taken, own = (Dataset.open(tmp_path / name).vocabulary for name in ("three", "own"))
-    assert taken == Dataset.open(tmp_path / "eight").vocabulary
-    assert set(taken.words) == set(own.words)
-    with pytest.raises(ValueError, match=r"has 3 entities .* expected at least 8 entities"):
-        build_storyworld(tmp_path / "no", eight, vocabulary_of=tmp_path / "own")
-    assert not (tmp_path / "no").exists()

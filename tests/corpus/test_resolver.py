@@ -16,46 +16,32 @@ from dntm.corpus.resolver import Resolver, StanzaResolver, resolve
 WORDS = ["Anna", "met", "a", "dog", ".", "She", "liked", "it", "un", "##know", "##n", "_"]
 TEXT = [["Anna", "met", "a", "dog", "."], [], ["She", "liked", "it", "."], ["unknown", "dog"]]
 SETTINGS: dict[str, Any] = {
+    **dict.fromkeys(["data_dir", "save_dir", "train_data", "dev_data", "test_data"], ""),
+    **dict.fromkeys(["conll_log_dir", "lang_lr_attenuation", "lang_lr_weights"], ""),
+    **dict.fromkeys(["bert_finetune", "save_each_checkpoint", "log_norms", "use_zeros"], False),
+    **dict.fromkeys(["full_pairwise", "clusters_starts_are_singletons", "singletons"], True),
+    **dict.fromkeys(["lora_dropout", "dropout_rate", "bce_loss_weight"], 0.5),
+    **dict.fromkeys(["learning_rate", "bert_learning_rate"], 0.1),
     "section": "tiny",
-    "data_dir": "",
-    "save_dir": "",
     "save_name": "tiny",
-    "train_data": "",
-    "dev_data": "",
-    "test_data": "",
     "device": "cpu",
+    "tokenizer_kwargs": {},
     "bert_window_size": 16,
     "embedding_size": 4,
     "sp_embedding_size": 64,
-    "a_scoring_batch_size": 8,
     "hidden_size": 8,
+    "a_scoring_batch_size": 8,
     "n_hidden_layers": 1,
     "max_span_len": 8,
     "rough_k": 5,
     "lora_alpha": 4,
     "lora_rank": 2,
-    "lora_dropout": 0.5,
-    "full_pairwise": True,
     "lora_target_modules": ["query", "value"],
     "lora_modules_to_save": [],
-    "clusters_starts_are_singletons": True,
-    "bert_finetune": False,
-    "dropout_rate": 0.5,
-    "learning_rate": 0.1,
-    "bert_learning_rate": 0.1,
     "bert_finetune_begin_epoch": 0.0,
     "train_epochs": 1,
     "plateau_epochs": 0,
-    "bce_loss_weight": 0.5,
-    "tokenizer_kwargs": {},
-    "conll_log_dir": "",
-    "save_each_checkpoint": False,
-    "log_norms": False,
-    "singletons": True,
     "max_train_len": 100,
-    "use_zeros": False,
-    "lang_lr_attenuation": "",
-    "lang_lr_weights": "",
 }
 
 needs_stanza = pytest.mark.skipif(
@@ -173,7 +159,7 @@ def test_without_the_extra_the_error_names_the_pip_command(
 @needs_stanza
 @pytest.mark.parametrize("name", ["", "nowhere", "nowhere.pt"])
 def test_missing_weights_are_named_with_the_way_to_get_them(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"--coref-model .*stanza.download") as error:
+    with pytest.raises(ValueError, match=r"found none .*stanza.download") as error:
         StanzaResolver(tmp_path / name)
 
     assert str(tmp_path / name) in str(error.value)
@@ -209,7 +195,7 @@ def test_a_transformer_that_is_not_here_is_named_and_not_downloaded(
     saved["config"]["bert_model"] = "nobody/no-such-transformer"
     path = saved_again(saved, tmp_path)
 
-    with pytest.raises(ValueError, match=r"transformer 'nobody/no-such-transformer'.*python -c"):
+    with pytest.raises(ValueError, match=r"transformer 'nobody/no-such-transformer', which is not"):
         StanzaResolver(path)
 
     assert no_network == []
@@ -285,18 +271,6 @@ def test_the_adapters_that_were_saved_are_those_that_run(weights: Path) -> None:
 
 
 @needs_stanza
-def test_a_pronoun_left_out_is_no_mention(weights: Path, tmp_path: Path) -> None:
-    import torch
-
-    saved = torch.load(weights, weights_only=True)
-    saved["zeros_predictor"]["2.bias"].fill_(1.0)
-
-    chains = StanzaResolver(saved_again(saved, tmp_path), singletons=True).chains(TEXT)
-
-    assert chains == [] != StanzaResolver(weights, singletons=True).chains(TEXT)
-
-
-@needs_stanza
 @pytest.mark.parametrize("word", ["[SEP]", "[PAD]", "", "\x00", "\u200b"])
 def test_a_word_that_the_tokenizer_loses_shifts_no_other(weights: Path, word: str) -> None:
     resolver = StanzaResolver(weights)
@@ -304,19 +278,6 @@ def test_a_word_that_the_tokenizer_loses_shifts_no_other(weights: Path, word: st
     chains = resolver.chains([["Anna", word, "met", "it"], *TEXT * 3])
 
     assert chains == resolver.chains([["Anna", "_", "met", "it"], *TEXT * 3]) != []
-
-
-@needs_stanza
-def test_an_empty_sentence_moves_only_the_sentence_numbers(weights: Path) -> None:
-    resolver = StanzaResolver(weights)
-    full = [sentence for sentence in TEXT if sentence] * 3
-
-    chains = resolver.chains([[], *full])
-
-    assert chains == [
-        [mention._replace(sentence=mention.sentence + 1) for mention in chain]
-        for chain in resolver.chains(full)
-    ]
 
 
 @needs_stanza

@@ -97,31 +97,6 @@ def test_many_short_files_hold_out_their_share_together(tmp_path: Path) -> None:
     assert len(store.starts) - 1 == 450
 
 
-def test_a_full_table_keeps_the_words_of_the_dataset(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(building, "LARGEST_TABLE", 6)
-    rare = "".join(f"rare{'ly' * i} often .\n" for i in range(30))
-
-    store = store_of(tmp_path, f"a wug .\n{rare}", StoreConfig(min_count=3), words=("wug",))
-
-    assert store.counts[store.vocabulary.row("wug")] == 1
-    assert read_back(store)[0] == "<unk> wug ."
-
-
-def test_a_full_table_drops_its_rarest_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(building, "LARGEST_TABLE", 6)
-    rare = [f"rare{'ly' * i}" for i in range(30)]
-    text = "often often often often .\n" + "".join(f"{word} often .\n" for word in rare)
-
-    store = store_of(tmp_path, text, StoreConfig(min_count=3, held_out=0.0))
-
-    assert set(store.vocabulary.words) == {"often", "."}
-    assert store.counts[store.vocabulary.row("often")] == 34
-
-
 def test_the_chunk_size_does_not_change_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

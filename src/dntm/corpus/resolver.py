@@ -48,7 +48,8 @@ class StanzaResolver:
 
         Entities with a single mention are returned only with `singletons` (OntoNotes has none).
         """
-        _check_packages()
+        if missing := [package for package in _PACKAGES if find_spec(package) is None]:
+            raise ValueError(f"coreference needs {', '.join(missing)}: {INSTALL}")
         self._model = _load(_weights(model), device)
         self._singletons = singletons
 
@@ -102,33 +103,23 @@ def _mention(span: tuple[int, int], places: Sequence[tuple[int, int]]) -> Mentio
     return Mention(sentence, first, last + 1)
 
 
-def _check_packages() -> None:
-    missing = [package for package in _PACKAGES if find_spec(package) is None]
-    if missing:
-        raise ValueError(
-            f"coreference needs {', '.join(missing)}, not installed: {INSTALL}, and pass "
-            "--coref-model with the path of its weights"
-        )
-
-
 def _weights(model: Path) -> Path:
     """The .pt file of `--coref-model`."""
     if model.is_file():
         return model
     patterns = ("*.pt", "coref/*.pt", "*/coref/*.pt")
     found = sorted({path for pattern in patterns for path in model.glob(pattern)})
-    if not found:
+    if len(found) != 1:
+        names = ", ".join(str(path.relative_to(model)) for path in found) or "none"
         raise ValueError(
-            f"--coref-model {model}: no coreference weights there, expected a .pt file or the "
-            f"folder that this fills: {_DOWNLOAD}"
+            f"--coref-model {model}: expected the path of one .pt file, found {names} "
+            f"(to download: {_DOWNLOAD})"
         )
-    if len(found) > 1:
-        names = ", ".join(str(path.relative_to(model)) for path in found)
-        raise ValueError(f"--coref-model {model}: expected the path of one of its models, {names}")
     return found[0]
 
 
 def _load(weights: Path, device: str) -> Any:
+    import torch
     from stanza.models.common.foundation_cache import FoundationCache
     from stanza.models.coref.model import CorefModel
 
@@ -145,11 +136,10 @@ def _load(weights: Path, device: str) -> Any:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"--coref-model {weights} is not a stanza model: {reason}") from error
     except OSError:
-        name = _transformer(weights)
+        saved = torch.load(weights, map_location="cpu", weights_only=True, mmap=True)
         raise ValueError(
-            f"--coref-model {weights} needs the transformer {name!r}, which is not on this "
-            f'machine: python -c "import transformers as t; t.AutoModel.from_pretrained({name!r}); '
-            f't.AutoTokenizer.from_pretrained({name!r})"'
+            f"--coref-model {weights} needs the transformer {saved['config']['bert_model']!r}, "
+            "which is not on this machine: transformers.AutoModel.from_pretrained downloads it"
         ) from None
 
 
@@ -166,11 +156,3 @@ def _offline() -> Iterator[None]:
         yield
     finally:
         vars(constants)["HF_HUB_OFFLINE"] = before
-
-
-def _transformer(weights: Path) -> str:
-    """The transformer that the weights were trained with (they do not contain it)."""
-    import torch
-
-    saved = torch.load(weights, map_location="cpu", weights_only=True, mmap=True)
-    return str(saved["config"]["bert_model"])

@@ -14,10 +14,8 @@ from pathlib import Path
 
 LONGEST_PROBLEM = 400
 """Maximum length of an error's description."""
-LONGEST_LINE = 16 << 20
+LONGEST_LINE = 1 << 28
 """Maximum bytes of a line; longer lines are refused before they are read into memory."""
-LARGEST_DOCUMENT = 1 << 30
-"""Maximum bytes of a document in an annotated format."""
 
 
 class InputError(ValueError):
@@ -86,14 +84,6 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         ) from None
     except OSError as error:
         raise InputError(str(path), None, f"cannot be read: {error.strerror or error}") from None
-
-
-def check_size(path: Path, first_line: int, size: int) -> None:
-    """Raise InputError if a document is too large to be read into memory."""
-    if size > LARGEST_DOCUMENT:
-        raise InputError(
-            str(path), first_line, f"a document of more than {LARGEST_DOCUMENT:,} bytes"
-        )
 
 
 def _decompressed(handle: io.BufferedReader) -> io.BufferedIOBase:

@@ -8,9 +8,7 @@
 
 The text is read once. Every word gets a provisional number when it is first seen; when all counts
 are known, the numbers on disk are converted to rows, chunk by chunk. Memory holds the table of
-words, the length of every sentence (4 bytes) and the count of every number (8 bytes). If the table
-grows too large, its rarest words are dropped (never words of the dataset): their earlier
-occurrences become unknown, and they are counted from zero if they occur again.
+words and the length of every sentence (4 bytes).
 
 Departure: the words of a dataset have a row however rare they are in the text; the paper does not
 say how words outside the pretraining's vocabulary are initialized.
@@ -58,8 +56,7 @@ class StoreConfig:
     without_vector: int = 500
     """With --vectors: words that the file lacks are unknown if they are rarer than this."""
     held_out: float = 0.005
-    """Share of the sentences at the end of each file that is held out from training; short files
-    hold out their share together."""
+    """Share of the sentences that is held out from training, at the end of each file."""
 
     def __post_init__(self) -> None:
         settle(self)
@@ -140,8 +137,6 @@ class TokenStore:
         return [self.sentence(n).astype(np.int64) for n in numbers[::step]]
 
 
-LARGEST_TABLE = 5_000_000
-"""Maximum number of different words in memory (some 600 MB)."""
 CHUNK = 1 << 22
 """Tokens converted at a time."""
 
@@ -162,9 +157,7 @@ def build_store(
     last call.
     """
     with new_folder(target, overwrite=True) as folder:
-        given = frozenset(words)
-        table = _Table(given)
-        read = _Read()
+        table, read = _Table(), _Read()
         staged = folder / "staged.bin"
         with staged.open("wb") as handle:
             for path in files:
@@ -179,7 +172,7 @@ def build_store(
                 read.end_file(config.held_out)
         if len(read.lengths) == 0:
             raise ValueError(f"the text has no sentence of at most {config.longest} words")
-        vocabulary = _vocabulary(table.counts(), given, config, vectors)
+        vocabulary = _vocabulary(table.counts(), frozenset(words), config, vectors)
         counts = _write_rows(staged, folder, table, vocabulary, sum(read.lengths))
         staged.unlink()
         np.save(folder / "counts.npy", counts)
@@ -208,19 +201,14 @@ class _Read:
         """Number of sentences that are too long."""
         self.files: list[tuple[int, int, int]] = []
         """For each file: first sentence, first held-out sentence, end."""
-        self.short = 0
-        """Sentences of short files since the last one held out."""
+        self.held_out = 0
 
-    def end_file(self, held_out: float) -> None:
-        """End a file and hold out its last sentences."""
+    def end_file(self, share: float) -> None:
+        """End a file; of all files so far, this share is held out at their ends."""
         first, end = self.files[-1][2] if self.files else 0, len(self.lengths)
-        held_back = int((end - first) * held_out)
-        if not held_back:
-            self.short += end - first
-            held_back = min(int(self.short * held_out), end - first)
-            if held_back:
-                self.short -= min(self.short, round(held_back / held_out))
-        self.files.append((first, end - held_back, end))
+        held_out = min(int(end * share) - self.held_out, end - first)
+        self.held_out += held_out
+        self.files.append((first, end - held_out, end))
 
     def starts(self) -> NDArray[np.int64]:
         """The start of each sentence, and the end of the last one."""
@@ -232,9 +220,7 @@ class _Read:
 class _Table:
     """Provisional numbers of words, and how often each has been seen."""
 
-    def __init__(self, kept: Collection[str]) -> None:
-        self.kept = kept
-        """Words that are never dropped."""
+    def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
         self.seen = array("q")
 
@@ -249,20 +235,11 @@ class _Table:
                 seen.append(0)
             seen[number] += 1
             found.append(number)
-        if len(numbers) > LARGEST_TABLE:
-            self._drop()
         return found
 
     def counts(self) -> Counter[str]:
         """How often each word occurs."""
         return Counter({word: self.seen[number] for word, number in self.numbers.items()})
-
-    def _drop(self) -> None:
-        """Drop the rarer half; their occurrences on disk become unknown."""
-        line = sorted(self.seen[n] for n in self.numbers.values())[len(self.numbers) // 2]
-        self.numbers = {
-            w: n for w, n in self.numbers.items() if self.seen[n] > line or w in self.kept
-        }
 
 
 def read_sentences(
@@ -288,18 +265,20 @@ def _vocabulary(
     """The given words and the most frequent ones, in order of decreasing frequency."""
     rare = max(config.min_count, config.without_vector)
 
-    def known_from(word: str) -> int:
-        return config.min_count if vectors is None or word in vectors else rare
+    def is_frequent(word: str) -> bool:
+        has_vector = vectors is None or word in vectors
+        return counts[word] >= (config.min_count if has_vector else rare)
+
+    def rank(word: str) -> tuple[int, str]:
+        return -counts[word], word
 
     room = max(0, config.vocabulary_size - len(SPECIALS) - len(given))
-    frequent = ((w, c) for w, c in counts.items() if c >= known_from(w) and w not in given)
-    kept = sorted(frequent, key=lambda item: (-item[1], item[0]))[:room]
-    known = [*kept, *((word, counts[word]) for word in given)]
+    frequent = sorted((w for w in counts if w not in given and is_frequent(w)), key=rank)
+    known = sorted([*frequent[:room], *given], key=rank)
     if not known:
         raise ValueError(f"no word of the text occurs {config.min_count} times: lower --min-count")
-    known.sort(key=lambda item: (-item[1], item[0]))
     settings = TextSettings(lower_case=True) if config.lower else None
-    return Vocabulary(tuple(word for word, _ in known), entities=0, settings=settings)
+    return Vocabulary(tuple(known), entities=0, settings=settings)
 
 
 def _write_rows(

@@ -169,13 +169,10 @@ class Vocabulary:
         entities = [f"[{entity}]" for entity in range(1, self.entities + 1)]
         return [*SPECIALS, *entities, *self.words]
 
-    def text(self) -> str:
-        """The content of `vocab.txt`: one row per line."""
-        return "".join(f"{label}\n" for label in self.labels())
-
     def save(self, folder: Path) -> None:
         """Write `vocab.txt`, and if known `text_settings.json` and `counts.txt`."""
-        (folder / "vocab.txt").write_text(self.text(), encoding="utf-8", newline="\n")
+        text = "".join(f"{label}\n" for label in self.labels())
+        (folder / "vocab.txt").write_text(text, encoding="utf-8", newline="\n")
         if self.settings is not None:
             plain = json.dumps(asdict(self.settings), indent=2)
             (folder / _SETTINGS).write_text(plain + "\n", encoding="utf-8")
