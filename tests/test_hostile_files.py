@@ -114,7 +114,6 @@ def test_a_number_of_entities_that_cannot_be_is_refused(
         ("run/STATE/state.json", ("train", "--output-dir", "run", "--resume")),
         ("pretraining/best/config.json", ("evaluate", "pretraining")),
         ("pretraining/text/text.json", ("evaluate", "pretraining")),
-        ("pretraining/machine.json", ("pretrain", "--output-dir", "pretraining", "--resume")),
         ("run/config.yaml", ("train", "--output-dir", "run", "--resume")),
         ("text/train.jsonl", ("data", "build", "text", "--output-dir", "new")),
     ],
