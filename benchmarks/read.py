@@ -44,7 +44,7 @@ def measure(options: ReadingOptions) -> dict[str, Any]:
     prepared = reader.prepare(document)
     expected = sum(len(sentence) + 1 for sentence in prepared.sentences)
     tokens, early = 0, 0.0
-    for _, sentences in reader.read_on([prepared]):
+    for _, sentences in reader.read_sentences([prepared]):
         tokens += sum(len(sentence.tokens) for sentence in sentences)
         if not early and tokens > expected / 10:
             early = peak_memory_gb()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dntm.corpus.document import AnonymizedDocument, Document, Mention
     from dntm.corpus.vocabulary import Vocabulary
     from dntm.model.config import ModelConfig
-    from dntm.reader.questions import Continuation, Filling, Predictions, Swap
+    from dntm.reader.questions import Continuation, Filling, Predictions
     from dntm.reader.reader import Reader
     from dntm.reader.reading import EntityReading, Reading, SentenceReading, TokenReading
     from dntm.reader.streaming import ReadingPosition
@@ -41,7 +41,6 @@ __all__ = [
     "ReadingPosition",
     "Recipe",
     "SentenceReading",
-    "Swap",
     "TokenReading",
     "TrainConfig",
     "Vocabulary",
@@ -66,7 +65,6 @@ _HOMES = {
     "ReadingPosition": "dntm.reader.streaming",
     "Recipe": "dntm.training.config",
     "SentenceReading": "dntm.reader.reading",
-    "Swap": "dntm.reader.questions",
     "TokenReading": "dntm.reader.reading",
     "TrainConfig": "dntm.training.config",
     "Vocabulary": "dntm.corpus.vocabulary",

@@ -46,7 +46,7 @@ def test_a_missing_model_is_a_clear_error(
     assert "missing" in error
 
 
-def test_serve_prints_its_address_answers_by_its_name_and_ends_when_interrupted(
+def test_serve_prints_its_address_and_stops_when_interrupted(
     tmp_path: Path,
 ) -> None:
     model = save_tiny_model(tmp_path / "model")

@@ -1,4 +1,4 @@
-"""A small model with random weights, as a checkpoint on disk, and what it can read."""
+"""A small model with random weights, as a checkpoint on disk, and texts for it."""
 
 from pathlib import Path
 
@@ -11,14 +11,15 @@ from dntm.model.checkpoint import save_pretrained
 from dntm.model.config import ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel
 from dntm.reader.reading import Reading, SentenceReading
+from dntm.reader.text import PreparedText, Word
 
 WORDS = "the . a , sat down at table river met left old man She kept rowed home He Old".split()
 VOCABULARY = Vocabulary(tuple(WORDS), entities=4)
 LEXICON = Lexicon(VOCABULARY)
 LOWER = Vocabulary(tuple(dict.fromkeys(word.lower() for word in WORDS)), entities=4)
-"""The same words as a model of lower-case text knows them."""
+"""The same words in lower case."""
 STORY = "The old man met Ann. Ann kept a zork. He left the zork at home. Ann sat down."
-"""Names: Ann; unknown words that come twice: zork."""
+"""One name, Ann, and one repeated unknown word, zork."""
 TALES = [
     STORY,
     "Bo left.",
@@ -65,6 +66,15 @@ def anonymized(*sentences: str) -> AnonymizedDocument:
     )
 
 
+def prepared(document: AnonymizedDocument) -> PreparedText:
+    """The same document as a reader reads it."""
+    sentences = [
+        [Word(t, (t if isinstance(t, str) else f"[{t}]",)) for t in sentence]
+        for sentence in document.sentences
+    ]
+    return PreparedText(name=document.name, sentences=sentences)
+
+
 def surprisals(reading: Reading) -> list[float]:
     return [token.surprisal for token in reading.tokens]
 
@@ -79,4 +89,5 @@ def said(sentence: SentenceReading) -> list[Token]:
 
 
 DOCUMENT = anonymized("the 1 met 2 .", "1 left", "the old 2 met 1 , 3 .", "2 sat down")
-"""Three entities, of which two come back."""
+"""Three entities; two of them reappear."""
+PREPARED = prepared(DOCUMENT)

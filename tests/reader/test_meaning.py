@@ -11,11 +11,12 @@ from dntm.evaluation.topic import TOPIC, Topic
 from dntm.model.config import Variant
 from dntm.model.dynamic_embedding import DynamicEmbedding
 from dntm.model.naming import Naming
-from dntm.reader.meaning import Meanings, content_words, highest, how_sure
+from dntm.reader.meaning import Meanings, confidence_label, content_words, highest
 from dntm.reader.reader import Reader
 from dntm.reader.reading import EntityReading
 from tests.reader.small import (
     DOCUMENT,
+    PREPARED,
     VOCABULARY,
     checkpoint,
     static_surprisals,
@@ -23,11 +24,11 @@ from tests.reader.small import (
 )
 
 COMPARED = "sat table river met left old man kept rowed home".split()
-"""The words of the vocabulary that name something; Old is old."""
+"""The content words of the vocabulary."""
 
 
 def naming(s: float) -> Naming:
-    """What a model has learned that names hidden words."""
+    """The learned scale of a model trained on hidden words."""
     found = Naming()
     found.s.data.fill_(s)
     return found
@@ -63,7 +64,7 @@ def embedding(table: DynamicEmbedding, entity: int, d: Tensor) -> Tensor:
 
 
 def test_vectors_follow_an_entity_through_all_sentences(reader: Reader) -> None:
-    reading = reader.read(DOCUMENT)
+    reading = reader.read(PREPARED)
 
     found = reading.vectors(2)
 
@@ -83,18 +84,18 @@ def test_a_representation_is_the_models_own(reader: Reader) -> None:
     rows = [[VOCABULARY.encode(sentence) for sentence in DOCUMENT.sentences]]
     _, after = model.score(model.plan(rows), model.initial_state(1))
 
-    trail = reader.read(DOCUMENT).trail(2)
+    trail = reader.read(PREPARED).trail(2)
 
     assert [index for index, _ in trail] == [0, 2, 3]
     assert trail[-1][1].representation == pytest.approx(after.memory[0, 1].tolist(), abs=1e-12)
     assert trail[-1][1].occurrence == 3
 
 
-def test_nearest_words_are_those_nearer_than_to_an_entity_of_which_nothing_was_read(
+def test_nearest_words_follow_their_formula(
     reader: Reader,
 ) -> None:
     model = reader.models.dynamic
-    index, state = reader.read(DOCUMENT).trail(1)[1]
+    index, state = reader.read(PREPARED).trail(1)[1]
 
     for table, vector, found in (
         (model.x.weight, embedding(model.x, 1, d_of(state)), state.input_words),
@@ -117,7 +118,11 @@ def test_a_word_near_to_every_entity_does_not_win(reader: Reader) -> None:
         model.x.weight[VOCABULARY.row("river")] = common
     d = torch.full((4, 7), 0.03, dtype=torch.float64)
 
-    found = Meanings(model, VOCABULARY).of([1, 2, 3, 4], torch.zeros_like(d), d)
+    entities = [
+        EntityReading(entity=e, name="", occurrence=1, row=e, representation=())
+        for e in range(1, 5)
+    ]
+    found = Meanings(model, VOCABULARY).describe(entities, torch.zeros_like(d), d)
 
     vectors = model.x.weight[[VOCABULARY.row(word) for word in COMPARED]]
     for entity, meaning in enumerate(found, start=1):
@@ -126,11 +131,11 @@ def test_a_word_near_to_every_entity_does_not_win(reader: Reader) -> None:
         assert meaning.input_words[0].word != "river"
 
 
-def test_a_word_is_taken_for_what_the_model_names(reader: Reader) -> None:
+def test_predicted_words_follow_their_formula(reader: Reader) -> None:
     model = copy.deepcopy(reader.models.dynamic)
     model.naming = naming(6.5)
     named = Reader(replace(reader.models, dynamic=model))
-    _, state = named.read(DOCUMENT).trail(2)[1]
+    _, state = named.read(PREPARED).trail(2)[1]
 
     topic = Topic(model.x.weight, VOCABULARY.entities)
     read = [VOCABULARY.encode(DOCUMENT.sentences[index]) for index in (0, 2)]
@@ -144,14 +149,14 @@ def test_a_word_is_taken_for_what_the_model_names(reader: Reader) -> None:
     })  # fmt: skip
     order = sorted(COMPARED, key=lambda word: -expected[word])[:8]
 
-    assert [n.word for n in state.taken_for] == order
-    assert [n.probability for n in state.taken_for] == pytest.approx(
+    assert [n.word for n in state.predicted_words] == order
+    assert [n.probability for n in state.predicted_words] == pytest.approx(
         [expected[w] for w in order], rel=1e-4
     )
-    assert state.sure == pytest.approx(sum(expected[word] for word in order[:3]), rel=1e-4)
+    assert state.confidence == pytest.approx(sum(expected[word] for word in order[:3]), rel=1e-4)
 
 
-def test_what_was_spoken_of_stays_where_reading_goes_on(reader: Reader) -> None:
+def test_topics_are_kept_when_a_stream_continues(reader: Reader) -> None:
     model = copy.deepcopy(reader.models.dynamic)
     model.naming = naming(6.5)
     named = Reader(replace(reader.models, dynamic=model))
@@ -162,7 +167,7 @@ def test_what_was_spoken_of_stays_where_reading_goes_on(reader: Reader) -> None:
     at_once = named.read(texts[1]).sentences
 
     said, expected = (
-        [near for sentence in read for e in sentence.entities for near in e.taken_for]
+        [near for sentence in read for e in sentence.entities for near in e.predicted_words]
         for read in (went_on, at_once)
     )
     assert len(said) == 5 * 8
@@ -172,20 +177,20 @@ def test_what_was_spoken_of_stays_where_reading_goes_on(reader: Reader) -> None:
     )
 
 
-def test_a_model_that_has_not_learned_to_name_says_nothing_of_certainty(reader: Reader) -> None:
-    _, state = reader.read(DOCUMENT).trail(2)[1]
+def test_a_model_not_trained_on_hidden_words_has_no_confidence(reader: Reader) -> None:
+    _, state = reader.read(PREPARED).trail(2)[1]
 
-    assert [n.word for n in state.taken_for] == [n.word for n in state.input_words]
-    assert state.sure is None
-    assert how_sure(state.sure) == ""
+    assert [n.word for n in state.predicted_words] == [n.word for n in state.input_words]
+    assert state.confidence is None
+    assert confidence_label(state.confidence) == ""
 
 
 @pytest.mark.parametrize(
-    ("probability", "phrase"),
-    [(1.0, "surely"), (0.6, "surely"), (0.59, "probably"), (0.2, "perhaps"), (0.0, "a wild guess")],
+    ("probability", "label"),
+    [(0.6, "high confidence"), (0.59, "medium confidence"), (0.29, "low confidence")],
 )
-def test_certainty_is_said_in_words(probability: float, phrase: str) -> None:
-    assert how_sure(probability) == phrase
+def test_confidence_has_three_labels(probability: float, label: str) -> None:
+    assert confidence_label(probability) == label
 
 
 def test_content_words_name_something() -> None:
@@ -207,12 +212,12 @@ def test_the_highest_are_found_block_by_block(columns: int, k: int) -> None:
 
 
 @pytest.mark.parametrize("variant", ["input", "output", "both"])
-def test_gained_and_lost_words_are_those_that_became_likelier_or_less_likely(
+def test_gained_and_lost_words_follow_the_change_of_probability(
     tmp_path: Path, variant: Variant
 ) -> None:
     reader = Reader.from_pretrained(checkpoint(tmp_path / "model", variant))
     model = reader.models.dynamic
-    (_, before), (_, after) = reader.read(DOCUMENT).trail(1)[:2]
+    (_, before), (_, after) = reader.read(PREPARED).trail(1)[:2]
 
     nears = [
         near(model.output.y.weight, embedding(model.output.y, 1, d_of(state)))
@@ -237,23 +242,23 @@ def test_gained_and_lost_words_are_those_that_became_likelier_or_less_likely(
 def test_a_baseline_alone_has_no_representations(tmp_path: Path) -> None:
     reader = Reader.from_pretrained(checkpoint(tmp_path / "a", "baseline"))
 
-    reading = reader.read(DOCUMENT)
+    reading = reader.read(PREPARED)
 
     assert surprisals(reading) == static_surprisals(reading)
     state = reading.trail(1)[0][1]
     assert (list(state.representation), list(state.gained), state.change) == ([], [], 0.0)
-    assert not state.taken_for
+    assert not state.predicted_words
 
 
-def test_how_sure_is_said_of_words_that_are_known(reader: Reader) -> None:
+def test_calibration_compares_confidence_with_the_true_word(reader: Reader) -> None:
     model = copy.deepcopy(reader.models.dynamic)
     x = model.x.weight.detach()[torch.tensor([VOCABULARY.row(w) for w in ("river", "man")])]
 
     model.naming = naming(30.0)
-    sure = Meanings(model, VOCABULARY).tried(x, ["river", "river"])
+    sure = Meanings(model, VOCABULARY).calibration(x, ["river", "river"])
     model.naming = naming(0.0)
-    unsure = Meanings(model, VOCABULARY).tried(x, ["river", "man"])
+    unsure = Meanings(model, VOCABULARY).calibration(x, ["river", "man"])
 
-    assert sure == [("surely", True), ("surely", False)]
-    assert [said for said, _ in unsure] == ["probably", "probably"]  # three of ten words
-    assert Meanings(reader.models.dynamic, VOCABULARY).tried(x, ["river", "man"]) == []
+    assert sure == [("high confidence", True), ("high confidence", False)]
+    assert [said for said, _ in unsure] == ["medium confidence"] * 2  # three of ten words
+    assert Meanings(reader.models.dynamic, VOCABULARY).calibration(x, ["river", "man"]) == []

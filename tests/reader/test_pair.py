@@ -10,6 +10,7 @@ from dntm.model.text_model import TextModel
 from dntm.reader.reader import Reader
 from tests.reader.small import (
     DOCUMENT,
+    PREPARED,
     VOCABULARY,
     WORDS,
     checkpoint,
@@ -18,7 +19,7 @@ from tests.reader.small import (
 )
 
 
-def test_without_a_baseline_the_static_model_is_the_same_one_whose_memory_stays_empty(
+def test_the_default_static_model_is_the_model_with_empty_memory(
     any_reader: Reader,
 ) -> None:
     model = any_reader.models.dynamic
@@ -28,7 +29,7 @@ def test_without_a_baseline_the_static_model_is_the_same_one_whose_memory_stays_
         expected += (-scores).tolist()
         state = replace(after, memory=model.initial_state(1).memory)
 
-    reading = any_reader.read(DOCUMENT, unit="nats")
+    reading = any_reader.read(PREPARED, unit="nats")
 
     np.testing.assert_allclose(static_surprisals(reading), expected, atol=1e-12)
     same = np.allclose(static_surprisals(reading), surprisals(reading))
@@ -46,7 +47,7 @@ def test_the_static_model_is_the_baseline_given_or_found_in_the_checkpoint(
 
     reader = Reader.from_pretrained(folder, None if inside else baseline)
 
-    found = static_surprisals(reader.read(DOCUMENT, unit="nats"))
+    found = static_surprisals(reader.read(PREPARED, unit="nats"))
     np.testing.assert_allclose(found, -model.score(DOCUMENT), atol=1e-12)
 
 
@@ -62,9 +63,7 @@ def test_a_static_model_must_be_a_baseline_over_the_same_words(
         Reader.from_pretrained(trained, tmp_path / "foreign")
 
 
-def test_without_a_path_the_model_that_ships_is_read_and_its_absence_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bundled_model_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint_module, "SHIPPED", tmp_path / "pretrained")
     with pytest.raises(ValueError, match="no model given, and none comes with this"):
         Reader.from_pretrained()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dntm.corpus.document import AnonymizedDocument, Document, Mention
+from dntm.corpus.document import Document, Mention
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.model.text_model import TextModel
@@ -15,9 +15,11 @@ from dntm.reader.reader import Reader
 from dntm.reader.reading import COLUMNS
 from tests.reader.small import (
     DOCUMENT,
+    PREPARED,
     STORY,
     TALES,
     anonymized,
+    prepared,
     static_surprisals,
     surprisals,
 )
@@ -26,8 +28,8 @@ from tests.reader.small import (
 def test_surprisals_are_those_of_the_model(any_reader: Reader) -> None:
     model = TextModel(any_reader.models.dynamic, any_reader.vocabulary)
 
-    nats = any_reader.read(DOCUMENT, unit="nats")
-    bits = any_reader.read(DOCUMENT)
+    nats = any_reader.read(PREPARED, unit="nats")
+    bits = any_reader.read(PREPARED)
 
     np.testing.assert_allclose(surprisals(nats), -model.score(DOCUMENT), atol=1e-12)
     np.testing.assert_allclose(np.array(surprisals(bits)) * math.log(2), surprisals(nats))
@@ -54,7 +56,7 @@ def test_every_token_has_its_words_group_and_occurrence(reader: Reader) -> None:
 def test_the_totals_of_the_groups_are_those_of_table_2(reader: Reader) -> None:
     document = anonymized("the 1 2 met", "1 1 left", "2 3 1 .")
 
-    totals = reader.read(document, unit="nats").totals()
+    totals = reader.read(prepared(document), unit="nats").totals()
 
     scores = TextModel(reader.models.dynamic, reader.vocabulary).score(document)
     expected = score_groups(Records.of([document], [scores]))
@@ -94,29 +96,16 @@ def test_numbers_do_not_depend_on_the_batch(any_reader: Reader) -> None:
         )
 
 
-def test_a_prepared_text_is_taken_wherever_a_text_is(reader: Reader) -> None:
-    prepared = reader.prepare(STORY)
+def test_a_prepared_text_can_replace_a_text(reader: Reader) -> None:
+    text = reader.prepare(STORY)
 
-    assert surprisals(reader.read(prepared)) == surprisals(reader.read(STORY))
-    assert reader.predictions(prepared, "Ann") == reader.predictions(STORY, "Ann")
-    assert reader.fill("[] left", prepared) == reader.fill("[] left", STORY)
-    assert reader.continue_text(prepared) == reader.continue_text(STORY)
-    assert reader.token_score(prepared) == reader.token_score([STORY])
-    one, other = (reader.swap(text, (1, 0), 2).to_dict() for text in (prepared, STORY))
-    assert one == other
-    with pytest.raises(ValueError, match="is prepared already, expected no entities, not 'names'"):
-        reader.read(prepared, entities="names")
-
-
-@pytest.mark.parametrize("sentences", [[], [[]]])
-def test_an_anonymised_document_without_words_is_refused(
-    reader: Reader, sentences: list[list[str]]
-) -> None:
-    document = AnonymizedDocument(name="nothing", sentences=sentences)
-
-    for ask in (reader.read, reader.position):
-        with pytest.raises(ValueError, match="document 'nothing' is empty"):
-            ask(document)
+    assert surprisals(reader.read(text)) == surprisals(reader.read(STORY))
+    assert reader.predictions(text, "Ann") == reader.predictions(STORY, "Ann")
+    assert reader.fill("[] left", text) == reader.fill("[] left", STORY)
+    assert reader.continue_text(text) == reader.continue_text(STORY)
+    assert reader.token_score(text) == reader.token_score([STORY])
+    with pytest.raises(ValueError, match="is already prepared, expected no entities, not 'names'"):
+        reader.read(text, entities="names")
 
 
 def test_a_reading_is_plain_json_and_a_data_frame(reader: Reader) -> None:
@@ -137,22 +126,6 @@ def test_a_reading_is_plain_json_and_a_data_frame(reader: Reader) -> None:
     assert frame["group"].value_counts().to_dict() == groups
 
 
-def test_answers_that_are_tables_are_data_frames(reader: Reader) -> None:
-    predicted = reader.predictions(STORY, "Ann met the", k=3)
-    swap = reader.swap(anonymized("1 met 2 .", "1 left"), (1, 0), 2)
-
-    likely, tokens = predicted.to_frame(), swap.to_frame()
-
-    assert list(likely["model"]) == ["dynamic"] * 3 + ["static"] * 3
-    assert list(likely["word"][:3]) == [c.word for c in predicted.dynamic]
-    assert list(likely["static_probability"][3:]) == [
-        c.static_probability for c in predicted.static
-    ]
-    sums = tokens.groupby("reading")["surprisal"].sum()
-    assert sums["before"] == pytest.approx(swap.before.surprisal)
-    assert sums["after"] == pytest.approx(swap.after.surprisal)
-
-
 def test_a_data_frame_without_pandas_is_one_sentence(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +143,6 @@ def test_a_unit_that_is_neither_bits_nor_nats_is_refused_at_once(reader: Reader)
         lambda: reader.read_all(["She left."], **asked),
         lambda: reader.stream("She left.", **asked),
         lambda: reader.fill("She [].", **asked),
-        lambda: reader.swap(DOCUMENT, (0, 1), 2, **asked),
     )
     for ask in asks:
         with pytest.raises(ValueError, match="unit 'bans', expected bits or nats"):

@@ -4,7 +4,7 @@ import pytest
 from torch import Tensor
 
 from dntm.reader.reader import Reader
-from tests.reader.small import STORY, TALES, VOCABULARY, anonymized, said
+from tests.reader.small import STORY, TALES, VOCABULARY, anonymized, prepared, said
 
 
 def total(scores: Tensor) -> float:
@@ -23,17 +23,17 @@ def test_token_score_gives_log_probabilities_surprisals_or_probabilities(reader:
     [bits] = reader.token_score(STORY, surprisal=True, base_two=True)
     [chances] = reader.token_score(STORY, prob=True)
 
-    assert [word for word, _ in logs] == [t.word for t in tokens]
-    assert [value for _, value in logs] == pytest.approx([-n for n in nats])
-    assert [value for _, value in bits] == pytest.approx([n / math.log(2) for n in nats])
-    assert [value for _, value in chances] == pytest.approx([math.exp(-n) for n in nats])
+    assert [word for word, *_ in logs] == [t.word for t in tokens]
+    assert [value for _, value, *_ in logs] == pytest.approx([-n for n in nats])
+    assert [value for _, value, *_ in bits] == pytest.approx([n / math.log(2) for n in nats])
+    assert [value for _, value, *_ in chances] == pytest.approx([math.exp(-n) for n in nats])
 
 
 def test_ends_of_sentences_count_on_request(reader: Reader) -> None:
     [[*with_ends]] = reader.token_score(STORY, eos_token=True)
 
-    assert sum(word == "<eos>" for word, _ in with_ends) == 4
-    assert sum(value for _, value in with_ends) == pytest.approx(
+    assert sum(word == "<eos>" for word, *_ in with_ends) == 4
+    assert sum(value for _, value, *_ in with_ends) == pytest.approx(
         -reader.read(STORY, unit="nats").surprisal
     )
 
@@ -45,7 +45,7 @@ def test_sequence_score_reduces_the_log_probabilities(reader: Reader) -> None:
     sums = reader.sequence_score(TALES, reduction=lambda x: -x.sum(0).item(), base_two=True)
 
     for tokens, mean, total in zip(scored, means, sums, strict=True):
-        values = [value for _, value in tokens]
+        values = [value for _, value, *_ in tokens]
         assert mean == pytest.approx(sum(values) / len(values))
         assert total == pytest.approx(-sum(values) / math.log(2))
 
@@ -56,7 +56,7 @@ def test_conditional_score_counts_only_what_follows_the_prefix(reader: Reader) -
 
     found = reader.conditional_score(prefix, ["zork left.", "man sat."], reduction=total)
 
-    assert found[0] == pytest.approx(sum(value for _, value in tokens[6:]))
+    assert found[0] == pytest.approx(sum(value for _, value, *_ in tokens[6:]))
     assert len(tokens[6:]) == 3
     assert reader.conditional_score([prefix], ["zork left."]) == pytest.approx([found[0] / 3])
 
@@ -67,25 +67,25 @@ def test_a_name_of_several_words_in_the_prefix_counts_as_its_words(reader: Reade
 
     [found] = reader.conditional_score(prefix, "Big Bo at home.", reduction=total)
 
-    assert [word for word, _ in tokens[-4:]] == ["Big Bo", "at", "home", "."]
-    assert found == pytest.approx(sum(value for _, value in tokens[-4:]))
+    assert [word for word, *_ in tokens[-4:]] == ["Big Bo", "at", "home", "."]
+    assert found == pytest.approx(sum(value for _, value, *_ in tokens[-4:]))
 
 
 def test_a_mention_across_the_border_stays_words(reader: Reader) -> None:
     prefix, stimulus = "She met Big Bo. Big Bo left Big", "Bo at home. He sat."
     apart = anonymized("She met 1 .", "1 left Big Bo at home .", "He sat .")
-    [scored] = reader.token_score(apart)
+    [scored] = reader.token_score(prepared(apart))
 
     [found] = reader.conditional_score(prefix, stimulus, reduction=total, entities="names")
 
-    assert [word for word, _ in scored[-7:]] == ["Bo", "at", "home", ".", "He", "sat", "."]
-    assert found == pytest.approx(sum(value for _, value in scored[-7:]))
+    assert [word for word, *_ in scored[-7:]] == ["Bo", "at", "home", ".", "He", "sat", "."]
+    assert found == pytest.approx(sum(value for _, value, *_ in scored[-7:]))
 
 
 def test_an_initial_at_the_border_is_one_word_and_half_a_word_is_refused(reader: Reader) -> None:
     assert reader.conditional_score("He met J.", "Smith at home.", reduction=count) == [4]
     assert reader.conditional_score("e\u0301a met", "the man", reduction=count) == [2]
-    with pytest.raises(ValueError, match="the border lies in 'unknown'"):
+    with pytest.raises(ValueError, match="the border is inside 'unknown'"):
         reader.conditional_score("She left un", "known .", separator="")
 
 
@@ -131,5 +131,5 @@ def test_scores_that_cannot_be_are_refused(reader: Reader) -> None:
         reader.sequence_score(STORY, prob=True, base_two=True)
     with pytest.raises(ValueError, match="2 prefixes for 1 stimuli"):
         reader.conditional_score(["a", "b"], ["left"])
-    with pytest.raises(ValueError, match="no word comes after the prefix"):
+    with pytest.raises(ValueError, match="no word follows the prefix"):
         reader.conditional_score("Ann left", "")

@@ -1,4 +1,4 @@
-"""The model that comes with the package."""
+"""The bundled model."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ LEGEND = (
 )
 
 
-def test_it_is_small_and_has_its_card_and_its_twin() -> None:
+def test_it_is_small_and_has_a_card_and_a_static_baseline() -> None:
     size = sum(path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file())
 
     assert size < 60e6
@@ -19,7 +19,7 @@ def test_it_is_small_and_has_its_card_and_its_twin() -> None:
     assert (SHIPPED / "static" / "model.safetensors").is_file()
 
 
-def test_it_reads_a_text_without_being_named() -> None:
+def test_it_is_the_default() -> None:
     reading = dntm.Reader.from_pretrained().read(LEGEND)
 
     assert {"Orrun", "Vey"} <= set(reading.entities.values())
@@ -28,7 +28,7 @@ def test_it_reads_a_text_without_being_named() -> None:
     assert any(token.surprisal != token.static_surprisal for token in tokens)
 
 
-def test_it_expects_entities_to_return_more_than_its_static_twin_does() -> None:
+def test_reappearing_entities_surprise_it_less_than_its_static_baseline() -> None:
     texts = sorted((Path(dntm.__file__).parent / "web" / "texts").glob("*.txt"))
     readings = dntm.Reader.from_pretrained().read_all([t.read_text("utf-8") for t in texts])
 

@@ -1,11 +1,9 @@
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dntm.corpus.document import Document, Mention
-from dntm.model.cache import Cache
 from dntm.reader.engine import Engine
 from dntm.reader.reader import Reader
 from dntm.reader.reading import EntityReading, SentenceReading
@@ -28,7 +26,7 @@ def count_sentences(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def assert_same(one: SentenceReading, other: SentenceReading) -> None:
-    """All that was read is the same, numbers to 1e-9."""
+    """Readings are equal, numbers to 1e-9."""
     for a, b in zip(one.tokens, other.tokens, strict=True):
         assert a.surprisal == pytest.approx(b.surprisal, abs=1e-9)
         assert a.static_surprisal == pytest.approx(b.static_surprisal, abs=1e-9)
@@ -47,7 +45,7 @@ def words(entity: EntityReading, name: str) -> list[tuple[str, float, float]]:
 
 
 @pytest.mark.usefixtures("short_windows")
-def test_a_stream_gives_what_reading_at_once_gives(any_reader: Reader) -> None:
+def test_a_stream_equals_a_reading(any_reader: Reader) -> None:
     for text in TALES:
         streamed, read = list(any_reader.stream(text)), any_reader.read(text).sentences
 
@@ -55,7 +53,7 @@ def test_a_stream_gives_what_reading_at_once_gives(any_reader: Reader) -> None:
             assert_same(one, other)
 
 
-def test_after_an_edit_only_what_follows_is_computed_again(
+def test_after_an_edit_only_later_sentences_are_read(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = list(reader.stream(STORY))
@@ -72,7 +70,7 @@ def test_after_an_edit_only_what_follows_is_computed_again(
         assert_same(one, other)
 
 
-def test_an_edit_that_makes_an_earlier_word_an_entity_is_computed_from_there(
+def test_an_edited_text_has_the_surprisals_of_a_new_reading(
     reader: Reader,
 ) -> None:
     known = list(reader.stream("Ann kept a zork . She left ."))
@@ -83,7 +81,7 @@ def test_an_edit_that_makes_an_earlier_word_an_entity_is_computed_from_there(
     assert again == pytest.approx(surprisals(reader.read(edited)), abs=1e-9)
 
 
-def test_an_edit_that_renames_an_entity_renames_it_from_the_beginning(reader: Reader) -> None:
+def test_an_edit_can_rename_an_entity_in_earlier_sentences(reader: Reader) -> None:
     def text(name: str) -> Document:
         return Document(
             name="d",
@@ -99,9 +97,7 @@ def test_an_edit_that_renames_an_entity_renames_it_from_the_beginning(reader: Re
     assert first.entities[0].name == "Bo"
 
 
-def test_a_stream_reads_no_further_than_it_is_asked(
-    reader: Reader, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_is_lazy(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = count_sentences(monkeypatch)
 
     first = next(reader.stream(STORY))
@@ -110,9 +106,7 @@ def test_a_stream_reads_no_further_than_it_is_asked(
     assert len(calls) == 1
 
 
-def test_what_another_reader_has_read_is_not_taken_for_ones_own(
-    reader: Reader, tmp_path: Path
-) -> None:
+def test_readings_of_another_reader_are_not_reused(reader: Reader, tmp_path: Path) -> None:
     other = Reader.from_pretrained(checkpoint(tmp_path / "other", seed=3))
     theirs = list(other.stream(STORY))
 
@@ -120,24 +114,5 @@ def test_what_another_reader_has_read_is_not_taken_for_ones_own(
 
     assert again == pytest.approx(surprisals(reader.read(STORY)), abs=1e-9)
     assert theirs[-1].position is not None
-    with pytest.raises(ValueError, match="the position is another reader's"):
+    with pytest.raises(ValueError, match="the position belongs to another reader"):
         reader.predictions(theirs[-1].position)
-
-
-def test_with_a_cache_a_stream_says_what_a_reading_says(trained: Path, tmp_path: Path) -> None:
-    shutil.copytree(trained, tmp_path / "d")
-    with pytest.raises(ValueError, match=r"has no cache.json"):
-        Reader.from_pretrained(tmp_path / "d", cache=True)
-    Cache(theta=0.8, weight=0.4).save(tmp_path / "d")
-    cached = Reader.from_pretrained(tmp_path / "d", cache=True)
-
-    reading = cached.read(TALES[2])
-    streamed = [token for sentence in cached.stream(TALES[2]) for token in sentence.tokens]
-
-    assert [t.surprisal for t in streamed] == pytest.approx(surprisals(reading), abs=1e-9)
-    assert [t.entropy for t in streamed] == pytest.approx(
-        [t.entropy for t in reading.tokens], abs=1e-9
-    )
-    assert surprisals(reading) != pytest.approx(
-        surprisals(Reader.from_pretrained(trained).read(TALES[2]))
-    )

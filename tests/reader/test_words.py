@@ -1,4 +1,4 @@
-"""Tables for analysis: the user's own words back, and one way for datasets and reader."""
+"""Tables of words; datasets and readers have the same rows."""
 
 import json
 import tempfile
@@ -93,14 +93,16 @@ def test_a_dataset_of_a_text_and_the_reader_have_identical_rows(
         dataset = Dataset.open(Path(folder) / "out")
         [document] = dataset.documents("test")
 
-    assert encode(document, dataset.vocabulary) == reader._engine.encode(prepared.sentences)
+    assert encode(document, dataset.vocabulary) == reader._engine.encode(
+        prepared.tokens(), reader._engine.slots()
+    )
 
 
 def crowd(*last: str) -> str:
     return " ".join(["Zap met ox.", "Ix met Bo.", "Ann left.", "Zap met Kim.", *last])
 
 
-def test_with_more_entities_than_rows_a_stream_gives_what_reading_at_once_gives(
+def test_a_stream_equals_a_reading_with_evictions(
     any_reader: Reader,
 ) -> None:
     text = crowd("Lou sat.", "Ox and Bo met Ann, and Ix left.", "Zap met Lou.")
@@ -117,8 +119,8 @@ def test_with_more_entities_than_rows_a_stream_gives_what_reading_at_once_gives(
             assert c.representation == pytest.approx(d.representation, abs=1e-9)
 
 
-def test_a_newcomer_begins_at_zero_and_one_that_returns_with_what_it_had(reader: Reader) -> None:
-    """Four rows: Bo's is lent to Lou, and Ann's to the ox, which had lost its own to Zap."""
+def test_an_unseen_entity_starts_at_zero_and_an_evicted_one_continues(reader: Reader) -> None:
+    """Four slots: Lou takes Bo's, and the ox takes Ann's after it had lost its own to Zap."""
     *_, bo, _, zap, lou, ox = reader.stream(crowd("Zap met Lou.", "Ox sat."))
     [first] = [e for e in next(reader.stream("Zap met ox.")).entities if e.name == "ox"]
     names = {e.name: e for s in (bo, zap, lou, ox) for e in s.entities}
@@ -126,7 +128,7 @@ def test_a_newcomer_begins_at_zero_and_one_that_returns_with_what_it_had(reader:
     assert names["Lou"].row == names["Bo"].row == 4
     assert zap.position is not None
     assert lou.position is not None
-    kept = zap.position.dynamic.kept[0].memories[2].d[: len(first.representation)]
+    kept = zap.position.states.dynamic.kept[0].memories[2].d[: len(first.representation)]
     assert kept.tolist() == pytest.approx(first.representation, abs=1e-9)
     assert names["ox"].change == pytest.approx(
         torch.dist(kept, torch.tensor(names["ox"].representation, dtype=kept.dtype)).item(),
@@ -138,9 +140,7 @@ def test_a_newcomer_begins_at_zero_and_one_that_returns_with_what_it_had(reader:
 
 
 @pytest.mark.parametrize("future", ["Bo left.", "Ox met Lou and Ix.", "Lou met Max. Max sat."])
-def test_no_number_of_a_word_depends_on_later_words_even_where_rows_are_lent(
-    any_reader: Reader, future: str
-) -> None:
+def test_scores_are_strictly_left_to_right_with_evictions(any_reader: Reader, future: str) -> None:
     begin = crowd("Bo met Lou and")
     known = len(begin.split()) - 1
 

@@ -27,8 +27,6 @@ class Amount:
     requests: int = 2_500
     readers: int = 64
     seconds: float = 60.0
-    stalled: int = 32
-    silent: int = 260
 
 
 def attacks(folder: Path, amount: Amount, seed: int) -> dict[str, Callable[[], Iterable[Tally]]]:
@@ -47,7 +45,6 @@ def attacks(folder: Path, amount: Amount, seed: int) -> dict[str, Callable[[], I
         model = page.reader(folder)
         yield page.odd_requests(model, amount.requests, seed)
         yield page.many_readers(model, amount.readers, amount.seconds)
-        yield page.rude_clients(model, amount.stalled, amount.silent)
 
     def read() -> Iterable[Tally]:
         yield from readers.damaged_inputs(folder, amount.inputs, seed)

@@ -1,12 +1,10 @@
-"""Odd requests, many readers at once, and clients that say or take nothing."""
+"""Odd requests, and many readers at once."""
 
 import http.client
 import json
 import random
-import socket
 import threading
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,26 +13,24 @@ from starlette.testclient import TestClient
 
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app
-from dntm.web.requests import Limits
-from dntm.web.server import HEADERS, Connection
+from dntm.web.server import HEADERS
 from tests.torture.trying import Tally, damaged, edited
 from tests.web.tiny import TEXT, save_tiny_model, served
 
 PATHS = (
-    *("/", "/api/read", "/api/maps", "/api/predict", "/api/about", "/static/app.js", "/static/x"),
+    *("/", "/api/read", "/api/predict", "/api/about", "/static/app.js", "/static/x"),
     *("/static/../server.py", "/static/%2e%2e/app.py", "/api/%00", "//", "/api/read/", "/?x=1"),
 )
 METHODS = ("POST", "POST", "POST", "POST", "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "X")
-SLOW = 5.0
 
 
 def reader(folder: Path) -> Reader:
-    """A tiny model that reads."""
+    """A reader with a tiny model."""
     return Reader.from_pretrained(save_tiny_model(folder / "page-model"))
 
 
 def odd_requests(model: Reader, count: int, seed: int) -> Tally:
-    """No request, however odd, makes an error of the server's own; every answer has its headers."""
+    """No request causes a server error, and every response has the security headers."""
     rng, tally = random.Random(seed), Tally("odd requests to the page")
     body = {
         "text": TEXT,
@@ -73,7 +69,7 @@ def odd_requests(model: Reader, count: int, seed: int) -> Tally:
 
 
 def many_readers(model: Reader, readers: int, seconds: float) -> Tally:
-    """Every reading is that of a reader alone; who is told to come back does."""
+    """Every reading equals that of a single reader; a refused reader tries again."""
     tally, lock = Tally(f"{readers} readers for {seconds:g} s"), threading.Lock()
     texts = [TEXT, f"{TEXT} {TEXT}", "The zorrel slept. A zorrel sees Marta.", TEXT[:60]]
     with served(create_app(model)) as address:
@@ -113,42 +109,6 @@ def many_readers(model: Reader, readers: int, seconds: float) -> Tally:
     return tally
 
 
-def rude_clients(model: Reader, stalled: int, silent: int) -> Tally:
-    """Clients that take nothing and clients that say nothing: others are served all the same."""
-    tally = Tally(f"{stalled} stalled, {silent} silent clients")
-    body = json.dumps({"text": "The zorrel sat by the gate. " * 60}).encode()
-    with served(create_app(model), buffer=4096) as address, ExitStack() as stack:
-        place = urlsplit(address)
-        head = (
-            f"POST /api/read HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Type: application/json\r\n"
-        )
-        for number in range(stalled + silent):
-            client = socket.socket()
-            stack.enter_context(client)
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            client.connect((place.hostname, place.port))
-            if number < stalled:
-                client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-            tally.tried += 1
-        # Worked on for so long at most, then not taken for so long
-        longest = Limits().seconds + Connection.patience + SLOW
-        began = time.monotonic()
-        while (status := _status(address)) == 503 and time.monotonic() - began < 2 * longest:
-            time.sleep(0.1)
-        waited = time.monotonic() - began
-        tally.expect(f"after {waited:.0f} s a reader is told {status}", holds=status == 200)
-        tally.expect(f"a reader waited {waited:.0f} s", holds=waited < longest)
-        tally.slowest = waited
-    return tally
-
-
-def _status(address: str) -> int:
-    try:
-        return _ask(address, TEXT)[0]
-    except (OSError, http.client.HTTPException):
-        return 0
-
-
 def _ask(address: str, text: str) -> tuple[int, list[Any]]:
     place = urlsplit(address)
     assert place.hostname is not None
@@ -160,7 +120,8 @@ def _ask(address: str, text: str) -> tuple[int, list[Any]]:
         content = answer.read()
     finally:
         connection.close()
-    return answer.status, [json.loads(line) for line in content.splitlines()]
+    lines = content.splitlines() if answer.status == 200 else []
+    return answer.status, [json.loads(line) for line in lines]
 
 
 def _surprisals(events: list[Any]) -> list[Any]:

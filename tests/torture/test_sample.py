@@ -62,7 +62,7 @@ def test_damaged_input_is_read_or_refused(tmp_path: Path) -> None:
     assert all(0 < tally.refused < tally.tried for tally in tallies)
 
 
-def test_odd_requests_and_rude_clients_harm_nobody(tmp_path: Path) -> None:
+def test_odd_requests_and_many_readers_are_answered(tmp_path: Path) -> None:
     model = page.reader(tmp_path)
 
     requests = page.odd_requests(model, 60, seed=2)

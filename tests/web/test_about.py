@@ -1,9 +1,8 @@
 from dataclasses import replace
 
-import pytest
 from starlette.testclient import TestClient
 
-from dntm.reader.engine import ModelPair, without_memory
+from dntm.reader.engine import ModelPair
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app
 
@@ -19,21 +18,10 @@ def test_the_words_of_a_model_are_those_it_knows(reader: Reader) -> None:
     model, static = about(reader.models)
 
     words = len(reader.vocabulary.words)
-    assert model == f"Model with dynamic input and output, gru-relu merging, {words} words"
-    assert static == "the same weights without a memory"
-
-
-@pytest.mark.parametrize(
-    ("path", "called"),
-    [("/models/d/static", "its static twin"), ("runs/small-a", "the baseline small-a")],
-)
-def test_a_baseline_beside_it_is_called_by_its_folder(
-    reader: Reader, path: str, called: str
-) -> None:
-    other = without_memory(reader.models.dynamic)
-    other.x.weight = type(other.x.weight)(other.x.weight.clone(), requires_grad=False)
-
-    assert about(replace(reader.models, static=other, static_is=path))[1] == called
+    assert (
+        model == f"Model with dynamic input and output embeddings, gru-relu merging, {words} words"
+    )
+    assert static == "the same weights without memory"
 
 
 def test_a_baseline_is_not_called_dynamic(reader: Reader) -> None:
@@ -41,4 +29,4 @@ def test_a_baseline_is_not_called_dynamic(reader: Reader) -> None:
 
     model, _ = about(replace(reader.models, dynamic=static))
 
-    assert model.startswith("A baseline without dynamic representations, ")
+    assert model.startswith("Baseline without dynamic embeddings, ")

@@ -11,7 +11,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return scaled
 
 
-def test_the_plane_is_that_of_the_paths_movement() -> None:
+def test_three_points_keep_their_distances() -> None:
     path = unit(GENERATOR.normal(size=(3, 7)))
 
     found = meaning_map([0, 2, 5], path, [["a"], ["a"], ["b"]])
@@ -20,7 +20,7 @@ def test_the_plane_is_that_of_the_paths_movement() -> None:
     for one, other in ((0, 1), (0, 2), (1, 2)):
         distance = np.linalg.norm(path[one] - path[other])
         assert np.linalg.norm(shown[one] - shown[other]) == pytest.approx(distance, abs=1e-3)
-    assert found.kept == pytest.approx(1.0)
+    assert found.variance == pytest.approx(1.0)
     assert [s for s, _, _ in found.path] == [0, 2, 5]
 
 
@@ -36,13 +36,13 @@ def test_a_word_lies_among_the_mentions_after_which_it_was_near() -> None:
     assert words["c"] == pytest.approx(places.mean(axis=0), abs=1e-3)
 
 
-def test_the_share_of_the_movement_is_what_singular_values_say() -> None:
+def test_the_share_of_variance_follows_from_the_singular_values() -> None:
     path = GENERATOR.normal(size=(6, 5))
 
     found = meaning_map(list(range(6)), path, [[]] * 6)
 
     singular = np.linalg.svd(unit(path) - unit(path).mean(axis=0), compute_uv=False)
-    assert found.kept == pytest.approx((singular[:2] ** 2).sum() / (singular**2).sum())
+    assert found.variance == pytest.approx((singular[:2] ** 2).sum() / (singular**2).sum())
 
 
 def test_the_nearest_words_of_the_latest_mention_come_first_and_none_twice() -> None:

@@ -6,7 +6,7 @@ def sentences(count: int) -> list[SentenceReading]:
     return [SentenceReading(index=index, tokens=(), entities=()) for index in range(count)]
 
 
-def test_the_reading_used_longest_ago_is_forgotten_first() -> None:
+def test_the_least_recently_used_reading_is_forgotten_first() -> None:
     memory = Memory(5)
     memory.keep("a", sentences(2))
     memory.keep("b", sentences(2))
@@ -17,20 +17,7 @@ def test_the_reading_used_longest_ago_is_forgotten_first() -> None:
     assert [len(memory.recall(name)) for name in "abc"] == [2, 0, 3]
 
 
-def test_a_reading_under_way_is_never_forgotten() -> None:
-    memory = Memory(3)
-    memory.begin("a")
-    memory.keep("a", sentences(2))
-
-    memory.keep("b", sentences(3))
-
-    assert [len(memory.recall(name)) for name in "ab"] == [2, 1]
-    memory.end("a")
-    memory.keep("b", sentences(3))
-    assert [len(memory.recall(name)) for name in "ab"] == [0, 3]
-
-
-def test_what_is_remembered_has_no_gap() -> None:
+def test_only_the_beginning_of_a_reading_is_remembered() -> None:
     memory = Memory(10)
     first, second, third = sentences(3)
 
@@ -40,12 +27,10 @@ def test_what_is_remembered_has_no_gap() -> None:
     assert memory.recall("a") == (first, second)
 
 
-def test_the_limit_binds_a_single_reading_too() -> None:
+def test_the_limit_applies_to_a_single_reading() -> None:
     memory = Memory(3)
-    memory.begin("a")
 
     for sentence in sentences(8):
         memory.add("a", sentence)
 
-    assert len(memory) == 3
     assert [sentence.index for sentence in memory.recall("a")] == [0, 1, 2]

@@ -59,23 +59,21 @@ def test_an_edit_given_up_leaves_the_text_as_it_is_shown_now(page: Page) -> None
     page.get_by_role("button", name="Edit sentence 2").click(force=True)
 
     unfold(page)
-    page.get_by_label("without", exact=True).check(force=True)
+    page.get_by_label("without memory", exact=True).check(force=True)
     page.get_by_role("button", name="Cancel").click()
     after_editing = word.evaluate(shade)
     page.get_by_label("with memory", exact=True).check(force=True)
-    page.get_by_label("without", exact=True).check(force=True)
+    page.get_by_label("without memory", exact=True).check(force=True)
 
     assert after_editing == word.evaluate(shade)
 
 
-def taken_for(reader: Reader, text: str, entity: int) -> str:
+def guesses(reader: Reader, text: str, entity: int) -> str:
     *_, (_, state) = reader.read(text, entities=("names", "unknown")).trail(entity)
-    return ", ".join(word.word for word in state.taken_for[:3])
+    return ", ".join(word.word for word in state.predicted_words[:3])
 
 
-def test_the_meanings_before_and_after_an_edit_stand_side_by_side(
-    page: Page, reader: Reader
-) -> None:
+def test_guesses_before_and_after_an_edit_are_compared(page: Page, reader: Reader) -> None:
     read(page)
     expect(page.locator("#compare")).to_be_hidden()
 
@@ -88,11 +86,11 @@ def test_the_meanings_before_and_after_an_edit_stand_side_by_side(
     expect(page.locator("#compare ins")).to_have_text("A zorrel barked at night.")
     row = page.locator("#compare tbody tr", has_text="zorrel")
     edited = TEXT.replace("sees Marta", "barked at night")
-    before, after = taken_for(reader, TEXT, 2), taken_for(reader, edited, 2)
+    before, after = guesses(reader, TEXT, 2), guesses(reader, edited, 2)
     assert before != after
     expect(row.locator("td").nth(0)).to_contain_text(before)
     expect(row.locator("td").nth(1)).to_contain_text(after)
-    page.get_by_role("button", name="Close before and after").click()
+    page.get_by_role("button", name="Close the comparison").click()
     expect(page.locator("#compare")).to_be_hidden()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from dntm.reader.meaning import how_sure
+from dntm.reader.meaning import confidence_label
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app
 from dntm.web.events import predictions_answer
@@ -38,7 +38,7 @@ def test_an_example_is_read_when_it_is_chosen(page: Page) -> None:
     page.get_by_label("Example").select_option(label="A game: the zindle final")
 
     expect(page.get_by_role("status")).to_contain_text("of 10 sentences")
-    expect(page.get_by_role("group", name="Words that are followed")).to_contain_text("Finch")
+    expect(page.get_by_role("group", name="Tracked words")).to_contain_text("Finch")
 
 
 def test_a_file_is_opened_and_read(page: Page, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_file_in_another_encoding_is_refused(page: Page, tmp_path: Path) -> No
 
     page.get_by_label("Open a file").set_input_files(tmp_path / "latin.txt")
 
-    expect(page.get_by_role("alert")).to_have_text("latin.txt is no text in UTF-8.")
+    expect(page.get_by_role("alert")).to_have_text("latin.txt is not UTF-8 text.")
     expect(page.locator(".sentence")).to_have_count(0)
 
 
@@ -92,9 +92,7 @@ def test_the_page_opens_on_an_example_that_reads_itself(
     expect(page.get_by_label("Text", exact=True)).to_be_hidden()
 
 
-def test_after_every_mention_a_line_says_what_the_word_is_taken_for(
-    page: Page, reader: Reader
-) -> None:
+def test_each_mention_has_a_line_with_the_best_guesses(page: Page, reader: Reader) -> None:
     read(page)
     whole = reader.read(TEXT, entities=("names", "unknown"))
 
@@ -104,28 +102,31 @@ def test_after_every_mention_a_line_says_what_the_word_is_taken_for(
     lines = page.locator(".trail .line").all_inner_texts()
     for shown, (_, state) in zip(lines, whole.trail(1), strict=True):
         times = "1 mention" if state.occurrence == 1 else f"{state.occurrence} mentions"
-        words = ", ".join(word.word for word in state.taken_for[:3])
+        words = ", ".join(word.word for word in state.predicted_words[:3])
         assert shown.strip() == f"after {times}: {words}"
 
 
-def test_a_model_that_has_learned_to_name_says_how_sure_it_is(
+def test_a_model_trained_on_hidden_words_shows_its_confidence(
     reader: Reader, visit: Callable[..., Page]
 ) -> None:
     model = copy.deepcopy(reader.models.dynamic)
     model.naming = naming(8.0)
     named = Reader(replace(reader.models, dynamic=model))
     [*_, (_, state)] = named.read(TEXT, entities=("names", "unknown")).trail(1)
-    assert state.sure is not None
+    assert state.confidence is not None
     with served(create_app(named)) as address:
         page = visit(address)
         read(page)
 
-        said = chip(page, "Marta").locator(".sure")
+        said = chip(page, "Marta").locator(".confidence")
 
-        assert said.inner_text() == f"{how_sure(state.sure)}, {100 * state.sure:.0f} %"
+        assert (
+            said.inner_text()
+            == f"{confidence_label(state.confidence)}, {100 * state.confidence:.0f} %"
+        )
 
 
-def test_the_meanings_stay_beside_the_text(page: Page) -> None:
+def test_guesses_stay_visible_next_to_the_text(page: Page) -> None:
     read(page, f"{TEXT} " * 15)
 
     page.locator("[data-row='55'] .token").first.click()
@@ -192,17 +193,7 @@ def test_labels_of_the_map_do_not_collide_and_stand_by_the_path(page: Page) -> N
         assert nearest < 120
 
 
-def test_the_two_spaces_have_nearest_words_of_their_own(page: Page) -> None:
-    read(page)
-    unfold(page)
-    read_as = page.locator(".near .word").all_inner_texts()
-
-    page.get_by_label("as it is predicted").check(force=True)
-
-    assert page.locator(".near .word").all_inner_texts() != read_as
-
-
-def test_dragging_the_slider_shows_the_meanings_at_that_sentence(page: Page) -> None:
+def test_the_slider_shows_the_guesses_after_a_sentence(page: Page) -> None:
     read(page)
     chip(page, "Marta").click()
     box = page.get_by_role("slider").bounding_box()
@@ -227,7 +218,7 @@ def test_the_shade_follows_the_switch(page: Page) -> None:
     page.get_by_label("show numbers").check()
     shown = {}
 
-    names = {"dynamic": "with memory", "static": "without", "difference": "difference"}
+    names = {"dynamic": "with memory", "static": "without memory", "difference": "difference"}
     for mode, name in names.items():
         page.get_by_label(name, exact=True).check(force=True)
         shown[mode] = float(token.locator(".bits").inner_text().replace("−", "-"))
@@ -239,7 +230,7 @@ def test_the_shade_follows_the_switch(page: Page) -> None:
     assert token.evaluate("node => node.style.getPropertyValue('--shade')") == "0"
 
 
-def test_predictions_of_both_models_stand_side_by_side(page: Page, reader: Reader) -> None:
+def test_predictions_of_both_models_are_shown(page: Page, reader: Reader) -> None:
     read(page)
 
     page.locator("[data-s='2'][data-p='2']").click()
@@ -260,7 +251,7 @@ def test_predictions_of_both_models_stand_side_by_side(page: Page, reader: Reade
             assert row.locator(".part").inner_text() == f"{100 * candidate[field]:.1f} %"
             if candidate["word"] not in ("<eos>", "<unk>"):
                 assert label == names.get(candidate["entity"], candidate["word"])
-    expect(page.locator("#expected")).to_contain_text("In its place stands “slept”")
+    expect(page.locator("#expected")).to_contain_text("Actual word: “slept”")
 
 
 @pytest.mark.parametrize(
@@ -272,7 +263,7 @@ def test_predictions_of_both_models_stand_side_by_side(page: Page, reader: Reade
         ((2, 0), "the", 0, "the"),
     ],
 )
-def test_what_stands_in_the_text_is_ticked(
+def test_the_actual_word_is_ticked(
     page: Page, place: tuple[int, int], word: str, entity: int, label: str
 ) -> None:
     shares = {"probability": 0.1, "static_probability": 0.1}
@@ -288,7 +279,7 @@ def test_what_stands_in_the_text_is_ticked(
     assert ticked.inner_text() == f"{label} ✓"
 
 
-def test_a_word_that_is_not_known_is_marked_and_some_rare_word_is_ticked(page: Page) -> None:
+def test_an_unknown_word_is_marked(page: Page) -> None:
     shares = {"probability": 0.1, "static_probability": 0.1}
     rows = [{"word": "<unk>", "entity": 0, **shares}, {"word": "zunk", "entity": 0, **shares}]
     answer = {"dynamic": rows, "static": rows}
@@ -302,27 +293,15 @@ def test_a_word_that_is_not_known_is_marked_and_some_rare_word_is_ticked(page: P
     word.click()
 
     ticked = page.locator(".candidates").first.locator(".actual .candidate")
-    expect(ticked).to_have_text("some rare word ✓")
-    expect(page.locator("#expected")).to_contain_text("“zunk”, which it does not know")
+    expect(ticked).to_have_text("an unknown word ✓")
+    expect(page.locator("#expected")).to_contain_text("“zunk” (unknown to the model)")
 
 
-def test_words_are_widely_spaced_only_where_numbers_stand_below_them(page: Page) -> None:
-    read(page)
-    words = page.locator(".words").first
-    height = "node => parseFloat(getComputedStyle(node).lineHeight)"
-    plain = words.evaluate(height)
-
-    unfold(page)
-    page.get_by_label("show numbers").check()
-
-    assert words.evaluate(height) > 1.3 * plain
-
-
-def test_words_became_likelier_in_one_space_alone(page: Page) -> None:
+def test_changes_are_listed_in_the_naming_space_only(page: Page) -> None:
     read(page)
     unfold(page)
     expect(page.locator(".moved").first).to_be_visible()
 
-    page.get_by_label("as it is predicted").check(force=True)
+    page.get_by_label("output embedding").check(force=True)
 
     expect(page.locator(".moved")).to_have_count(0)

@@ -73,7 +73,7 @@ def test_what_is_wrong_is_said(page: Page) -> None:
     expect(page.get_by_role("alert")).to_contain_text("the text is empty")
 
     paste(page, "so " * 9_000)
-    expect(page.get_by_role("alert")).to_contain_text("at most 20,000")
+    expect(page.get_by_role("alert")).to_contain_text("the limit is 20,000")
 
     read(page)
     expect(page.get_by_role("alert")).to_be_empty()

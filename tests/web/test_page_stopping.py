@@ -55,7 +55,7 @@ def test_an_answer_that_breaks_off_between_two_lines_is_noticed(page: Page) -> N
 
     paste(page)
 
-    expect(page.get_by_role("alert")).to_have_text("The answer broke off.")
+    expect(page.get_by_role("alert")).to_have_text("The answer was cut off.")
     expect(page.get_by_role("status")).to_have_text("Stopped after 2 of 4 sentences.")
     expect(page.get_by_role("button", name="Stop")).to_be_hidden()
 
@@ -75,7 +75,7 @@ def test_a_question_about_an_earlier_reading_is_not_answered_in_a_new_one(page: 
     held = held_questions(page)
     read(page)
     page.locator("[data-s='3'][data-p='2']").click()
-    expect(page.locator("#expected")).to_contain_text("In its place stands")
+    expect(page.locator("#expected")).to_contain_text("Actual word")
 
     page.locator("#own summary").click()
     read(page, "A ferry left.")
@@ -83,7 +83,7 @@ def test_a_question_about_an_earlier_reading_is_not_answered_in_a_new_one(page: 
         held[0].continue_()
     page.wait_for_timeout(500)
 
-    expect(page.locator("#expected")).to_contain_text("Choose any word of the text")
+    expect(page.locator("#expected")).to_contain_text("Select a word of the text")
     expect(page.get_by_role("alert")).to_be_empty()
 
 

@@ -2,8 +2,8 @@ import re
 
 import pytest
 
+from dntm.corpus.text import document_of
 from dntm.web.app import examples, page_files
-from dntm.web.requests import raw_sentences
 
 PAGE = {name: file.content.decode() for name, file in page_files().items()}
 
@@ -13,7 +13,7 @@ def test_there_are_six_short_texts_in_which_names_and_invented_words_come_back()
 
     assert len(texts) == 6
     for example in texts:
-        sentences = raw_sentences(example.text)
+        sentences = document_of(example.text).sentences
         assert 8 <= len(sentences) <= 14, example.title
         names = re.findall(r"(?<=[a-z] )[A-Z][a-z]+", example.text)
         assert max(map(names.count, names)) >= 3, example.title
@@ -25,11 +25,11 @@ def test_there_are_six_short_texts_in_which_names_and_invented_words_come_back()
 def test_an_edit_to_try_changes_a_sentence_and_keeps_the_invented_word() -> None:
     for example in examples():
         sentence, instead = example.edit
-        before = raw_sentences(example.text)[sentence - 1].text
+        before = document_of(example.text).sentences[sentence - 1]
+        [after] = document_of(instead).sentences
         invented = [word for word in example.title.split() if f" {word}" in instead]
-        assert instead != before
+        assert after != before
         assert invented, example.title
-        assert len(raw_sentences(instead)) == 1
 
 
 def test_every_file_that_the_page_names_is_there() -> None:

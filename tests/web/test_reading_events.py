@@ -25,7 +25,7 @@ def test_the_stream_says_what_the_reader_says(client: TestClient, reader: Reader
         assert nearest == [[near.word for near in e.input_words] for e in sentence.entities]
 
 
-def test_raw_sentences_and_spaces_are_those_of_the_text(client: TestClient) -> None:
+def test_sentences_and_spaces_are_those_of_the_text(client: TestClient) -> None:
     events = read(client, 'Old "Marta" left.\n\nThen  Marta\'s boat came.')
 
     assert [s["text"] for s in events[0]["sentences"]] == [
@@ -158,19 +158,6 @@ def test_what_is_computed_for_predictions_is_remembered(pausing: PausingReader) 
 
         assert again == first
         assert pausing.known == [4]
-
-
-def test_a_stopped_reading_can_ask_for_the_maps_of_what_was_read(client: TestClient) -> None:
-    events = read(client, TEXT)
-    beginning = read(
-        client, "Old Marta kept the ferry. Every day Marta rowed over. The zorrel slept."
-    )
-
-    found = client.post("/api/maps", json={"text": TEXT, "have": 4}).json()
-    part = client.post("/api/maps", json={"text": TEXT, "have": 3, "reading": events[0]["id"]})
-
-    assert found == events[5:7]
-    assert part.json()[0] == beginning[4]
 
 
 def test_predictions_at_the_first_word_of_a_text(client: TestClient) -> None:

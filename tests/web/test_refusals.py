@@ -1,8 +1,6 @@
 import json
-from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 
-import httpx2
 import pytest
 from starlette.testclient import TestClient
 
@@ -11,8 +9,8 @@ from dntm.reader.text import PreparedText
 from dntm.web.app import create_app
 from dntm.web.requests import Limits
 from dntm.web.server import HEADERS
-from tests.web.asking import kinds, posted, read, refused, until
-from tests.web.tiny import PATIENCE, TEXT, PausingReader, served
+from tests.web.asking import kinds, read, refused
+from tests.web.tiny import TEXT, PausingReader
 
 
 @pytest.mark.parametrize("text", ["", "  \n ", None, 3, "\ud800 left."])
@@ -42,27 +40,17 @@ def test_a_large_request_is_refused_before_it_is_read(client: TestClient) -> Non
     assert "bytes" in message
 
 
-def test_a_sentence_without_end_is_refused(client: TestClient) -> None:
-    status, message = refused(client, text="One day. So " + "so " * 599)
-
-    assert status == 422
-    assert "sentence 2 has 600 words" in message
-
-
 @pytest.mark.parametrize(
     ("path", "fields", "name"),
     [
         ("/api/read", {"entities": "all"}, "entities"),
         ("/api/read", {"entities": ["names"]}, "entities"),
         ("/api/read", {"reading": 5}, "reading"),
-        ("/api/read", {"reading": "x" * 65}, "reading"),
         ("/api/read", {"have": -1}, "have"),
         ("/api/predict", {"sentence": 9, "position": 0}, "sentence"),
         ("/api/predict", {"sentence": True, "position": 0}, "sentence"),
         ("/api/predict", {"sentence": 0, "position": 99}, "position"),
         ("/api/predict", {"sentence": 0}, "position"),
-        ("/api/maps", {}, "have"),
-        ("/api/maps", {"have": 5}, "have"),
     ],
 )
 def test_a_field_that_makes_no_sense_is_named(
@@ -101,15 +89,6 @@ def test_no_path_reaches_the_disk(client: TestClient, name: str) -> None:
     assert "import" not in response.text
 
 
-def test_a_text_of_too_many_sentences_is_refused(reader: Reader) -> None:
-    app = create_app(reader, Limits(sentences=3))
-    with TestClient(app, base_url="http://127.0.0.1") as client:
-        assert refused(client, text=TEXT) == (
-            422,
-            "the text has 4 sentences; at most 3 are read",
-        )
-
-
 class Unable(Reader):
     """Cannot read any text."""
 
@@ -119,7 +98,7 @@ class Unable(Reader):
         raise self.problem
 
 
-@pytest.mark.parametrize("path", ["/api/read", "/api/predict", "/api/maps"])
+@pytest.mark.parametrize("path", ["/api/read", "/api/predict"])
 def test_what_the_reader_finds_wrong_with_a_text_is_said(reader: Reader, path: str) -> None:
     unable = Unable(reader.models)
     unable.problem = ValueError("no such words")
@@ -149,32 +128,3 @@ def test_a_reading_that_takes_too_long_ends_with_a_message(pausing: PausingReade
 
         assert kinds(events) == ["start", "sentence", "error"]
         assert events[-1]["message"] == "reading took longer than 3 s and was stopped"
-        assert app.state.readings.workers.active == 0
-
-
-def test_a_request_that_never_ends_is_given_up(reader: Reader) -> None:
-    with (
-        served(create_app(reader, Limits(sending=0.2))) as address,
-        posted(address, "/api/read", b"{", length=100) as connection,
-    ):
-        answer = connection.recv(1000)
-
-    assert answer.startswith(b"HTTP/1.1 408")
-
-
-def test_one_reading_too_many_is_told_to_come_again(pausing: PausingReader) -> None:
-    pausing.gate.clear()
-    app = create_app(pausing, Limits(readings=1))
-    with served(app) as address, ThreadPoolExecutor(1) as background:
-        waiting = background.submit(
-            httpx2.post, f"{address}/api/read", json={"text": TEXT}, timeout=PATIENCE
-        )
-        until(lambda: app.state.readings.workers.active)
-
-        response = httpx2.post(f"{address}/api/read", json={"text": TEXT}, timeout=PATIENCE)
-        pausing.gate.set()
-
-        assert response.status_code == 503
-        assert response.headers["retry-after"]
-        assert "try again" in response.json()["message"]
-        assert waiting.result().status_code == 200

@@ -1,53 +1,24 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dntm.corpus.text import document_of
-from dntm.web.requests import joined, raw_sentences, spaces
+from dntm.corpus.entities import Lexicon
+from dntm.corpus.vocabulary import Vocabulary
+from dntm.reader.text import prepare
+from dntm.web.events import start_event
+from dntm.web.requests import Limits, ReadRequest
 
+LEXICON = Lexicon(Vocabulary.from_counts({"a": 2, "b": 1}, size=60, entities=50))
 TEXTS = st.text(alphabet="aB1 .!?\"'()[]\n\r\t\x0b\x85\u2028é-…", max_size=60)
 
 
-@given(TEXTS)
-def test_the_sentences_shown_are_those_that_are_read(text: str) -> None:
-    sentences = raw_sentences(text)
+@given(TEXTS.filter(str.strip))
+def test_the_sentences_on_the_page_join_to_the_text_that_is_read(text: str) -> None:
+    request = ReadRequest.parse({"text": text}, Limits())
 
-    if sentences:
-        read = document_of(joined(sentences)).sentences
-        shown = ["".join(sentence.text.split()) for sentence in sentences]
-        assert ["".join(words) for words in read] == shown
-    else:
-        assert not text.strip()
+    sentences = start_event("x", prepare(request.text, LEXICON), "input")["sentences"]
 
-
-@given(TEXTS)
-def test_a_joined_text_is_cut_into_the_same_sentences(text: str) -> None:
-    sentences = raw_sentences(text)
-
-    again = raw_sentences(joined(sentences))
-
-    assert [sentence.text for sentence in again] == [sentence.text for sentence in sentences]
-
-
-def test_paragraphs_are_counted_and_wrapped_lines_joined() -> None:
-    found = raw_sentences("One came.\nTwo  left.\r\n\r\n \nThree stayed.")
-
-    assert [(sentence.text, sentence.paragraph) for sentence in found] == [
-        ("One came.", 0),
-        ("Two left.", 0),
-        ("Three stayed.", 1),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("sentence", "words", "expected"),
-    [
-        ("Ann's cat.", ["Ann", "'s", "cat", "."], [False, False, True, False]),
-        ('"No," she said', ['"', "No", ",", '"', "she"], [False, False, False, False, True]),
-        ("Ilse Corrand left", ["Ilse Corrand", "left", "<eos>"], [False, True, False]),
-    ],
-)
-def test_spaces_stand_where_the_text_has_them(
-    sentence: str, words: list[str], expected: list[bool]
-) -> None:
-    assert spaces(sentence, words) == expected
+    paragraphs: dict[int, list[str]] = {}
+    for sentence in sentences:
+        paragraphs.setdefault(sentence["paragraph"], []).append(sentence["text"])
+    assert "\n\n".join(map(" ".join, paragraphs.values())) == request.text
+    assert "".join(request.text.split()) == "".join(text.split())

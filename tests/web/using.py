@@ -1,4 +1,4 @@
-"""What a person does on the page."""
+"""Actions on the page."""
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -6,25 +6,23 @@ from tests.web.tiny import TEXT
 
 
 def paste(page: Page, text: str = TEXT) -> None:
-    """Paste a text and have it read."""
+    """Paste a text and start reading."""
     page.get_by_label("Text", exact=True).fill(text)
     page.get_by_role("button", name="Read", exact=True).click()
 
 
 def read(page: Page, text: str = TEXT) -> None:
-    """The same, up to the end of the reading."""
+    """Paste a text and wait for the end of the reading."""
     paste(page, text)
     expect(page.get_by_role("status")).to_contain_text("sentences in")
 
 
 def chip(page: Page, name: str) -> Locator:
-    return page.get_by_role("group", name="Words that are followed").get_by_role(
-        "button", name=name
-    )
+    return page.get_by_role("group", name="Tracked words").get_by_role("button", name=name)
 
 
 def unfold(page: Page) -> None:
-    """Open whatever is folded up."""
+    """Open all collapsed sections."""
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
 
 

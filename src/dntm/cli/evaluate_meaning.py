@@ -213,14 +213,14 @@ def _print_calibration(
     model: "TextModel", passages: Sequence[Passage], g: "Predictions"
 ) -> dict[str, dict[str, float]]:
     """How often the hidden word is among the words shown to readers, by confidence."""
-    from dntm.reader.meaning import SHOWN, SURE, Meanings
+    from dntm.reader.meaning import CONFIDENCE, SHOWN, Meanings
 
     labels = model.vocabulary.labels()
     words = [labels[p.hidden[entity]] for p in passages for _, _, entity in p.mentions()]
-    tried = Meanings(model.model, model.vocabulary).tried(g.vectors, words)
+    tried = Meanings(model.model, model.vocabulary).calibration(g.vectors, words)
     table = {
         label: {"cases": len(hits), "right": sum(hits) / len(hits)}
-        for label in SURE
+        for label in CONFIDENCE
         if (hits := [hit for found, hit in tried if found == label])
     }
     if table:

@@ -1,4 +1,4 @@
-"""`dntm read`, `score`, `continue` and `fill`: texts read with a trained model."""
+"""`dntm read`, `score`, `continue` and `fill`: apply a trained model to texts."""
 
 import json
 import os
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import printable, refuse_unused
-from dntm.cli.showing import json_line, lines, page, table_lines, tsv_line
+from dntm.cli.render import json_line, text_lines, tsv_line
+from dntm.cli.runs import printable
 from dntm.corpus.document import Document
 from dntm.corpus.formats import (
     ANNOTATED,
@@ -32,49 +32,43 @@ from dntm.reader.reading import COLUMNS, WORD_COLUMNS, Unit, token_rows, word_ro
 
 if TYPE_CHECKING:
     from dntm.reader.reader import Reader
-    from dntm.reader.reading import Reading, SentenceReading
+    from dntm.reader.reading import SentenceReading
     from dntm.reader.text import Kinds, PreparedText
 
-
-MOST_THREADS = 512
 Entities = Literal["auto", "chains", "names", "unknown", "inline", "resolver", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReaderOptions:
-    """Which model reads, and what it takes for an entity."""
+    """Options of the model and of its entities."""
 
     model: Path | None = None
-    """A run folder or a checkpoint; the model that comes with dntm where not given (or default)."""
+    """A run folder or a checkpoint; if omitted (or "default"), the bundled model."""
     static: Path | None = None
-    """The baseline to compare with, a run folder or a checkpoint; where not given, the one inside
-    the model's folder, or else the model itself without its memory."""
+    """The baseline to compare with, a run folder or a checkpoint; if omitted, the one in the
+    model's folder, or else the model itself without its memory."""
     entities: tuple[Entities, ...] = ("auto",)
     """What counts as an entity, one or several of: chains (as annotated), names (runs of
     capitalised words), unknown (words outside the vocabulary), inline (words such as [1]), resolver
-    (a coreference model); or none. auto: chains in a file that annotates them, inline markup where
-    a file clearly has it, else names and unknown words."""
+    (found by a coreference model); or none. auto: chains in annotated files, inline markup in files
+    that contain it, else names and unknown words."""
     entities_from: Literal["first", "repeated"] | None = None
-    """A name or an unknown word is an entity from its first mention on, or only if it comes again
-    later. Where not given: as the model's own texts were read, else from the first on."""
+    """Whether a name or an unknown word is an entity from its first mention on, or only if it is
+    repeated. If omitted, as in the model's training texts."""
     coref_model: Path | None = None
     """The weights of the coreference model for --entities resolver."""
     input_format: Format | None = None
-    """How the text is written: conll2012, conllu, json or text; recognised where not given."""
+    """Format of the text: conll2012, conllu, json or text; detected if omitted."""
     precision: Literal["double", "single"] | None = None
-    """Single precision is faster; numbers then differ by some 1e-6 with what else is read. Where
-    not given: double, but single where dntm read shows some digits of them."""
-    cache: bool = False
-    """Let both models have the neural cache that their checkpoints carry: words of the text so far,
-    said again (dntm evaluate --cache tunes one)."""
+    """Single precision is faster; values then differ by about 1e-6 between batches. If omitted,
+    double, except for the text output of dntm read."""
     threads: int = 1
-    """Threads of the matrix products; 0: as many as PyTorch chooses. More than one is slower where
-    the processor is busy with something else."""
+    """CPU threads; 0: PyTorch's default."""
 
     def reader(self, precision: Literal["double", "single"] = "double") -> "Reader":
-        """Load the models; in this precision where the user has not said."""
-        if not 0 <= self.threads <= MOST_THREADS:
-            raise ValueError(f"threads is {self.threads}, expected 0 to {MOST_THREADS}")
+        """Load the models, in this precision if the user has not chosen one."""
+        if self.threads < 0:
+            raise ValueError(f"threads is {self.threads}, expected 0 or more")
         import torch
 
         from dntm.corpus.resolver import StanzaResolver
@@ -82,30 +76,22 @@ class ReaderOptions:
 
         if self.threads:
             torch.set_num_threads(self.threads)
-        if not {"auto", "names", "unknown"} & {*self.entities}:
-            refuse_unused(self, "entities_from", "without names or unknown words as entities")
         resolver = None
         if "resolver" in self.entities:
             if self.coref_model is None:
                 raise ValueError("--entities resolver needs --coref-model")
             resolver = StanzaResolver(self.coref_model)
-        elif self.coref_model is not None:
-            raise ValueError("--coref-model goes with --entities resolver, which was not asked for")
         return Reader.from_pretrained(
-            self.model,
-            self.static,
-            resolver,
-            precision=self.precision or precision,
-            cache=self.cache,
+            self.model, self.static, resolver, precision=self.precision or precision
         )
 
     def prepared(self, reader: "Reader", text: tuple[Document, "Kinds"]) -> "PreparedText":
-        """The text with its entities."""
+        """Find the entities of a document."""
         document, kinds = text
         return reader.prepare(document, kinds, entities_from=self.entities_from)
 
     def text(self, source: str, number: int = 1) -> tuple[Document, "Kinds"]:
-        """One document of a source, from 1, and what the reader is to look for in it."""
+        """One document of a source, counted from 1, and the kinds of its entities."""
         if number < 1:
             raise ValueError(f"document {number}, expected 1 or more")
         with closing(self.texts(source)) as documents:
@@ -121,10 +107,10 @@ class ReaderOptions:
         skipped: list[str] | None = None,
         empty: list[str] | None = None,
     ) -> Generator[tuple[Document, "Kinds"], None, None]:
-        """The documents of a file or folder, or of standard input where the source is -.
+        """The documents of a file or folder (- for standard input), each with its kinds of
+        entities.
 
-        Beside each of them what the reader is to look for, the same throughout a file. Where
-        `empty` is given, files and documents without a word are left out and noted there.
+        If `empty` is given, files and documents without words are skipped and listed there.
         """
         shown = "stdin" if source == "-" else source
         with _as_path(source) as path:
@@ -151,7 +137,7 @@ class ReaderOptions:
     def _kinds(self, file: Path, found: Format) -> "Kinds":
         if self.entities != ("auto",):
             if "auto" in self.entities:
-                raise ValueError(f"entities {', '.join(self.entities)}: auto goes with no other")
+                raise ValueError(f"entities {', '.join(self.entities)}: auto cannot be combined")
             return cast("Kinds", self.entities)
         if found == "inline":
             return "inline"
@@ -160,7 +146,9 @@ class ReaderOptions:
 
 @contextmanager
 def _as_path(source: str) -> Iterator[Path]:
-    """The path of a source; standard input becomes a file, to be recognised and read like one."""
+    """The path of a source; standard input is copied to a file, so that its format can be
+    detected.
+    """
     if source != "-":
         yield Path(source)
         return
@@ -172,84 +160,75 @@ def _as_path(source: str) -> Iterator[Path]:
 
 
 Shared = Annotated[ReaderOptions, tyro.conf.arg(name="")]
-"""The options of a command, without a prefix."""
+"""Options without a prefix."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """Read a text: meanings of its entities, sentence by sentence, and surprisals."""
+    """Read a text: predicted words of its entities after each sentence, and surprisals."""
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-    """A file of plain text, CoNLL-2012, CoNLL-U or JSON lines, gzip or not; - for standard
+    """A file of plain text, CoNLL-2012, CoNLL-U or JSON lines, optionally gzipped; - for standard
     input."""
     document: int = 1
-    """Which document of the file, from 1."""
-    format: Literal["text", "json", "tsv", "html"] = "text"
-    """text: for the terminal; json: everything; tsv: a row a word, as dntm score prints it; html:
-    a page that needs nothing else."""
+    """Which document of the file, counted from 1."""
+    format: Literal["text", "json"] = "text"
+    """text: for the terminal; json: everything (see dntm score for tables)."""
     output: Path | None = None
-    """The file to write; standard output where not given."""
+    """Output file; if omitted, standard output."""
     unit: Unit = "bits"
     """The unit of surprisal."""
     colour: Literal["auto", "always", "never"] = "auto"
-    """Colour the text: auto means when the output is a terminal."""
+    """Coloured text; auto: if the output is a terminal."""
     options: Shared = field(default_factory=ReaderOptions)
-    """Which model reads, and what it takes for an entity."""
+    """Options of the model and of its entities."""
 
     def run(self) -> None:
         """Read and print."""
-        if self.format != "text":
-            refuse_unused(self, "colour", f"with --format {self.format}")
         text = self.options.text(self.source, self.document)
-        reader = self.options.reader("double" if self.format in ("json", "tsv") else "single")
+        reader = self.options.reader("double" if self.format == "json" else "single")
         reading = reader.read(self.options.prepared(reader, text), unit=self.unit)
+        if self.format == "json":
+            lines = iter([json.dumps(reading.to_dict(), ensure_ascii=False)])
+        else:
+            lines = text_lines(reading, colour=self._in_colour())
         if self.output is None:
-            for line in self._lines(reading, colour=self._in_colour()):
+            for line in lines:
                 print(line)
         else:
-            shown = self._lines(reading, colour=self.colour == "always")
-            write_text(self.output, "".join(f"{line}\n" for line in shown))
-
-    def _lines(self, reading: "Reading", *, colour: bool) -> Iterator[str]:
-        if self.format == "text":
-            return lines(reading, colour=colour)
-        if self.format == "tsv":
-            return table_lines([reading])
-        if self.format == "json":
-            return iter([json.dumps(reading.to_dict(), ensure_ascii=False)])
-        return iter([page(reading).rstrip("\n")])
+            write_text(self.output, "".join(f"{line}\n" for line in lines))
 
     def _in_colour(self) -> bool:
-        terminal = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        terminal = self.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
         return self.colour == "always" or (self.colour == "auto" and terminal)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """Print the surprisal of every word, under the dynamic and under the static model."""
+    """Print the surprisal of every word under the dynamic and under the static model."""
 
     sources: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
-    """Files or folders of plain text, CoNLL-2012, CoNLL-U or JSON lines, gzip or not; - for
+    """Files or folders of plain text, CoNLL-2012, CoNLL-U or JSON lines, optionally gzipped; - for
     standard input."""
     format: Literal["tsv", "jsonl"] = "tsv"
-    """tsv: tab-separated with a header line; jsonl: a JSON object a line."""
+    """tsv: tab-separated with a header line; jsonl: one JSON object per line."""
     output: Path | None = None
-    """The file to write; standard output where not given."""
+    """Output file; if omitted, standard output."""
     words: bool = False
-    """One row for each word between white space, in the order of `text.split()`, instead of one
-    for each token."""
+    """One row per white-space separated word, in the order of `text.split()`, instead of one per
+    token."""
     unit: Unit = "bits"
     """The unit of surprisal."""
     documents: Documents = "file"
-    """Plain text: a document a file, or one between every two empty lines."""
+    """Plain text: one document per file, or documents separated by blank lines."""
     on_error: Literal["stop", "skip"] = "stop"
-    """A file that cannot be read or a malformed document ends the scoring, or is left out and
-    named."""
+    """A file that cannot be read or a malformed document stops the command, or is skipped and
+    listed."""
     options: Shared = field(default_factory=ReaderOptions)
-    """Which model reads, and what it takes for an entity."""
+    """Options of the model and of its entities."""
 
     def run(self) -> None:
-        """Print while reading: of a long text no more is held than a few sentences."""
+        """Print while reading: only a few sentences of a long text are held in memory."""
         if not self.sources:
             raise ValueError("no file given, expected at least one")
         skipped: list[str] = []
@@ -263,14 +242,14 @@ class Score:
             columns = WORD_COLUMNS if self.words else COLUMNS
             if self.format == "tsv":
                 print("\t".join(columns), file=target)
-            found = reader.read_on(texts, unit=self.unit)
+            found = reader.read_sentences(texts, unit=self.unit)
             for _, group in groupby(found, key=lambda some: id(some[0])):
                 scored += 1
                 for row in self._rows(_counted(group, bar)):
                     line = tsv_line(row) if self.format == "tsv" else json_line(columns, row)
                     print(line, file=target)
             for problem in (*skipped, *empty):
-                bar.write(f"left out: {problem}", file=sys.stderr)
+                bar.write(f"skipped: {problem}", file=sys.stderr)
             for error in problems:
                 raise error
             if empty and not scored:
@@ -309,7 +288,7 @@ class Score:
 def _until_a_problem(
     texts: Iterator["PreparedText"], problems: list[Exception]
 ) -> Iterator["PreparedText"]:
-    """The texts up to one that cannot be read: texts are read several at once, and none is lost."""
+    """The texts before one that cannot be read, so that a batch is finished before the error."""
     try:
         yield from texts
     except (ValueError, OSError) as error:
@@ -327,33 +306,30 @@ def _counted(
 
 @dataclass(frozen=True, kw_only=True)
 class Continue:
-    """Sample a continuation of a text, in which its entities come back."""
+    """Sample a continuation of a text, which can mention its entities."""
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-    """A file of plain text, CoNLL-2012, CoNLL-U or JSON lines, gzip or not; - for standard
+    """A file of plain text, CoNLL-2012, CoNLL-U or JSON lines, optionally gzipped; - for standard
     input."""
     sentences: int = 3
     """How many sentences to write."""
     tokens: int = 60
-    """The longest a sentence may become, in words."""
+    """Maximum length of a sentence, in words."""
     temperature: float = 0.7
-    """Below 1 the likely becomes likelier; 0 always takes the likeliest word."""
+    """Below 1 likely words become more likely; 0 always takes the most likely word."""
     top_p: float = 0.9
-    """Draw only from the likeliest words that together have this probability."""
+    """Sample only from the most likely words with this total probability."""
     samples: int = 1
-    """How many continuations to write, from seed, seed + 1 and so on."""
+    """How many continuations to write, with seeds seed, seed + 1, ..."""
     seed: int = 0
-    """The same seed gives the same continuation."""
+    """Random seed."""
     options: Shared = field(default_factory=ReaderOptions)
-    """Which model reads, and what it takes for an entity."""
+    """Options of the model and of its entities."""
 
     def run(self) -> None:
-        """Read the first document of the file and print what comes next."""
+        """Read the first document of the file and print its continuation."""
         if self.samples < 1:
             raise ValueError(f"samples is {self.samples}, expected at least 1")
-        if self.temperature == 0:
-            why = "with --temperature 0, which always takes the likeliest word"
-            refuse_unused(self, "top_p samples seed", why)
         text = self.options.text(self.source)
         reader = self.options.reader()
         position = reader.position(self.options.prepared(reader, text))
@@ -371,33 +347,28 @@ class Continue:
 
 @dataclass(frozen=True, kw_only=True)
 class Fill:
-    """Rank words and entities for the gap of a sentence, by the surprisal of the sentence."""
+    """Rank words and entities for the gap of a sentence by the surprisal of the sentence."""
 
     sentence: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SENTENCE")]
-    """The sentence with its gap as [], for example "[1] sat down at the [] ."; [1] is the first
-    entity of the text before it."""
+    """The sentence with [] for its gap, such as "[1] sat down at the [] ."; [1] is the first entity
+    of the text before it."""
     history: str | None = None
-    """The text before it: a file, or - for standard input."""
+    """The text before the sentence: a file, or - for standard input."""
     choose: Literal["both", "words", "entities"] = "both"
-    """What may stand in the gap."""
+    """What can fill the gap."""
     candidates: int = 200
-    """How many words to try, the likeliest at the gap; 0: all of the vocabulary."""
+    """How many words to try, the most likely at the gap; 0: the whole vocabulary."""
     top: int = 10
     """How many to print."""
     unit: Unit = "bits"
     """The unit of surprisal."""
     options: Shared = field(default_factory=ReaderOptions)
-    """Which model reads, and what it takes for an entity."""
+    """Options of the model and of its entities."""
 
     def run(self) -> None:
-        """Print the likeliest, a line each."""
+        """Print the best candidates, one per line."""
         if self.top < 1:
             raise ValueError(f"top is {self.top}, expected at least 1")
-        if self.choose == "entities":
-            refuse_unused(self, "candidates", "with --choose entities")
-        if self.history is None:
-            told = "entities entities_from coref_model input_format"
-            refuse_unused(self.options, told, "without --history")
         text = None if self.history is None else self.options.text(self.history)
         reader = self.options.reader()
         found = reader.fill(

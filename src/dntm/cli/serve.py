@@ -7,24 +7,23 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class Serve:
-    """Open a local page: paste a text and watch the meanings of its unknown words form."""
+    """Serve a local page that reads texts and predicts the meaning of unknown words."""
 
     model: Path | None = None
-    """A run folder or checkpoint; without it, the model that comes with dntm."""
+    """A run folder or a checkpoint; if omitted, the bundled model."""
     static: Path | None = None
-    """A baseline's run or checkpoint to compare with; without it, the one inside the model's
-    folder, or else the model itself without its memory."""
+    """The baseline to compare with, a run folder or a checkpoint; if omitted, the one in the
+    model's folder, or else the model itself without its memory."""
     host: str = "127.0.0.1"
-    """The address to listen on; only this machine can reach the default one."""
+    """Address to listen on; only this machine can reach the default."""
     names: tuple[str, ...] = ()
-    """Names by which browsers on other machines call this one, such as reading.example; addresses
-    are always answered."""
+    """Host names of this machine for browsers on other machines, such as reading.example."""
     port: int = 8321
-    """The port to listen on; 0 takes any free one."""
+    """Port to listen on; 0: any free port."""
     browser: bool = True
     """Open the page in the browser."""
     threads: int = 2
-    """How many texts are computed at the same time."""
+    """Texts that are read at the same time."""
 
     def run(self) -> None:
         """Serve until interrupted."""
@@ -32,7 +31,7 @@ class Serve:
 
         if self.threads < 1:
             raise ValueError(f"threads is {self.threads}, expected at least 1")
-        with bind(self.host, self.port) as taken:
+        with bind(self.host, self.port) as listening:
             import torch
 
             from dntm.reader.reader import Reader
@@ -42,6 +41,6 @@ class Serve:
             torch.set_num_threads(1)
             reader = Reader.from_pretrained(self.model, self.static)
             app = create_app(reader, Limits(threads=self.threads), hosts=[self.host, *self.names])
-            print(f"reading on {address(taken)} (Ctrl-C ends it)", flush=True)
+            print(f"Serving on {address(listening)} (Ctrl-C to stop)", flush=True)
             with suppress(KeyboardInterrupt):
-                serve(app, taken, browser=self.browser)
+                serve(app, listening, browser=self.browser)

@@ -1,19 +1,19 @@
-"""Engine: a dynamic model and the static one it is compared with, reading texts together.
+"""Engine: a dynamic model and the static model it is compared with read texts together.
 
-The static model is, in this order,
+The static model is the first of these that is available:
 
-    a baseline whose checkpoint is given;
-    a baseline in the folder `static` of the checkpoint;
-    the same weights with d_e = 0 for ever: the model without its memory.
+    a baseline whose checkpoint is given
+    a baseline in the folder `static` of the checkpoint
+    the model itself with d_e = 0, that is without memory
 
-Both compute in double precision unless told otherwise, so that no number depends on what else is
-read in the same batch: single precision differs by 3e-6 nats between batches, double by 1e-14.
-Whole texts are read side by side, a window of sentences at a time; a stream reads one sentence at
-a time. Either way there is one step for each sentence.
+Both compute in double precision by default, so that results do not depend on what else is in the
+batch: they differ by 3e-6 nats between batches in single precision, and by 1e-14 in double
+precision. Whole texts are read in batches, a window of sentences at a time; a stream is read
+sentence by sentence. Both give one `SentenceScores` per sentence.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,10 +34,10 @@ from dntm.model.language_model import DynamicTextModel
 from dntm.model.reading_state import ReadingState
 from dntm.model.text_model import TextModel
 from dntm.model.trace import Trace, trace
-from dntm.reader.text import PreparedText, Word
+from dntm.reader.text import PreparedText
 
 SENTENCES = 20
-"""Sentences of a text in a window."""
+"""Sentences of a text per window."""
 _RANKED = 256
 """Tokens whose distributions are in memory at the same time."""
 Precision = Literal["double", "single"]
@@ -51,51 +51,42 @@ class ModelPair:
     dynamic: DynamicTextModel
     static: DynamicTextModel
     vocabulary: Vocabulary
-    static_is: str
+    static_name: str
     """What the static model is, in words."""
 
     @classmethod
     def load(
-        cls,
-        path: Path | str | None,
-        static: Path | str | None,
-        precision: Precision = "double",
-        *,
-        cache: bool = False,
+        cls, path: Path | str | None, static: Path | str | None, precision: Precision = "double"
     ) -> "ModelPair":
-        """Load a run folder or a checkpoint, and the static model beside it.
-
-        With `cache` both have the neural cache that their checkpoints carry.
-        """
+        """Load a run folder or a checkpoint, and its static model."""
         folder = folder_of(path)
-        inside = best_of(folder) / "static"
-        model = TextModel.load(folder, cache=cache)
-        if static is None and inside.is_dir():
-            static = inside
-        if static is None:
-            twin, static_is = without_memory(model.model), "the same weights with d = 0"
+        model = TextModel.load(folder)
+        bundled = best_of(folder) / "static"
+        if static is not None:
+            other, name = baseline(Path(static), model.vocabulary), f"the baseline {static}"
+        elif bundled.is_dir():
+            other, name = baseline(bundled, model.vocabulary), "the static baseline"
         else:
-            twin = baseline(Path(static), model.vocabulary, cache=cache)
-            static_is = f"{static}"
-        dynamic, twin = (_ready(m, precision) for m in (model.model, twin))
-        return cls(dynamic, twin, model.vocabulary, static_is)
+            other, name = without_memory(model.model), "the same weights without memory"
+        pair = (_prepared(each, precision) for each in (model.model, other))
+        return cls(*pair, model.vocabulary, name)
 
 
 def without_memory(model: DynamicTextModel) -> DynamicTextModel:
-    """The baseline with the model's weights: what the model is as long as every d_e is zero."""
+    """The baseline with the model's weights: the model as long as every d_e is zero."""
     if model.config.variant == "baseline":
         return model
     with torch.device("meta"):  # every one of its tensors is replaced
         static = DynamicTextModel(replace(model.config, variant="baseline", naming=False))
     static.lstm, static.output.b = model.lstm, model.output.b
-    static.salience, static.pointer, static.cache = model.salience, model.pointer, model.cache
+    static.salience, static.pointer = model.salience, model.pointer
     static.x.weight, static.output.y.weight = model.x.weight, model.output.y.weight
     return static
 
 
-def baseline(path: Path, vocabulary: Vocabulary, *, cache: bool = False) -> DynamicTextModel:
-    """Load the static model of a pair; ValueError where it cannot be one."""
-    static = TextModel.load(path, cache=cache)
+def baseline(path: Path, vocabulary: Vocabulary) -> DynamicTextModel:
+    """Load a static model; ValueError if it is not a baseline over this vocabulary."""
+    static = TextModel.load(path)
     if static.model.config.variant != "baseline":
         raise ValueError(
             f"{path} is the variant {static.model.config.variant!r}, expected a baseline"
@@ -108,7 +99,7 @@ def baseline(path: Path, vocabulary: Vocabulary, *, cache: bool = False) -> Dyna
     return static.model
 
 
-def _ready(model: DynamicTextModel, precision: Precision) -> DynamicTextModel:
+def _prepared(model: DynamicTextModel, precision: Precision) -> DynamicTextModel:
     if precision not in ("double", "single"):
         raise ValueError(f"precision {precision!r}, expected double or single")
     cast = model.double() if precision == "double" else model.float()
@@ -116,8 +107,8 @@ def _ready(model: DynamicTextModel, precision: Precision) -> DynamicTextModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What both models say of one sentence."""
+class SentenceScores:
+    """What both models compute for one sentence."""
 
     dynamic: Values
     static: Values
@@ -126,9 +117,9 @@ class Step:
     static_entropy: Values
     before: Float[Tensor, "entities context_dim"]
     after: Float[Tensor, "entities context_dim"]
-    """d of every row."""
+    """d of every slot."""
     rows: Sequence[int]
-    """Of the sentence's tokens, <bos> and <eos> around them."""
+    """The sentence's rows, with <bos> and <eos>."""
 
 
 class States(NamedTuple):
@@ -138,123 +129,110 @@ class States(NamedTuple):
     static: ReadingState
 
 
-class Frequencies:
-    """Log-shares of the training text, where the vocabulary knows its counts (one added to all)."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        counts = vocabulary.counts
-        self._total = sum(counts) + len(counts) if counts else 0
-        self._counts = counts or ()
-
-    def of(self, row: int) -> float | None:
-        """The natural logarithm of a row's share; None where it is not known."""
-        return math.log((self._counts[row] + 1) / self._total) if self._total else None
-
-
 class Engine:
     """Both models, read together."""
 
     def __init__(self, models: ModelPair) -> None:
         self.models = models
         self.lexicon = Lexicon(models.vocabulary)
-        self.frequencies = Frequencies(models.vocabulary)
+        counts = models.vocabulary.counts or ()
+        self._log_total = math.log(sum(counts) + len(counts)) if counts else 0.0
+
+    def log_frequency(self, row: int) -> float | None:
+        """Log share of a row in the training text, add-one smoothed; None without counts."""
+        counts = self.models.vocabulary.counts
+        return math.log(counts[row] + 1) - self._log_total if counts else None
 
     def initial(self, texts: int = 1) -> States:
         """Both models' states before the first sentence."""
         models = (self.models.dynamic, self.models.static)
         return States(*(model.initial_state(texts) for model in models))
 
-    def rows(self, tokens: Sequence[Token], lender: Lender) -> tuple[list[int], list[Loan]]:
-        """The rows of the next sentence's tokens, without <bos> and <eos>, and its loans."""
-        owned, loans = lender.read(tokens)
-        vocabulary = self.models.vocabulary
-        rows = [
-            self.lexicon.row(token)
-            if isinstance(token, str)
-            else (UNK if row is None else vocabulary.entity_row(row))
-            for token, row in zip(tokens, owned, strict=True)
-        ]
-        return rows, loans
-
-    def encode(self, sentences: Sequence[Sequence[Word]]) -> DocumentRows:
-        """The rows of a whole text, and what changes hands."""
-        lender = self.lender()
-        encoded = [self.rows([w.token for w in words], lender) for words in sentences]
-        return DocumentRows(
-            [[BOS, *rows, EOS] for rows, _ in encoded], [loans for _, loans in encoded]
-        )
-
-    def lender(self) -> Lender:
-        """Gives rows to the entities of a text."""
-        # A newcomer of a swapped or unfinished text is the next one, too.
+    def slots(self) -> Lender:
+        """Assigns the model's entity slots to the entities of a text."""
+        # The next unseen entity must have the same slot in a text with a swapped mention.
         in_order = self.models.dynamic.config.newcomer
         return Lender(self.models.vocabulary.entities, in_order=in_order)
+
+    def encode(self, sentences: Iterable[Sequence[Token]], slots: Lender) -> DocumentRows:
+        """The rows of the next sentences, and which slots are reassigned in each."""
+        encoded: list[list[int]] = []
+        reassigned: list[list[Loan]] = []
+        for tokens in sentences:
+            assigned, changes = slots.read(tokens)
+            rows = [
+                self.lexicon.row(token)
+                if isinstance(token, str)
+                else (UNK if slot is None else self.models.vocabulary.entity_row(slot))
+                for token, slot in zip(tokens, assigned, strict=True)
+            ]
+            encoded.append([BOS, *rows, EOS])
+            reassigned.append(changes)
+        return DocumentRows(encoded, reassigned)
 
     def advance(
         self,
         texts: Sequence[EncodedDocument],
-        loans: Loans,
+        changes: Loans,
         states: States,
         pool: Executor | None = None,
-    ) -> tuple[list[list[Step]], States]:
-        """Read some sentences of each text: a step for each, and the states after them.
+    ) -> tuple[list[list[SentenceScores]], States]:
+        """Read some sentences of each text: the scores of each sentence, and the states after them.
 
-        In a `pool` the static model reads while the dynamic one does.
+        In a `pool` the static model reads at the same time as the dynamic one.
         """
 
         def read(model: DynamicTextModel, state: ReadingState) -> Trace:
-            return trace(model, model.plan(texts, loans=loans), state)
+            return trace(model, model.plan(texts, loans=changes), state)
 
         models = self.models
-        beside = pool and pool.submit(read, models.static, states.static)
+        submitted = pool and pool.submit(read, models.static, states.static)
         dynamic = read(models.dynamic, states.dynamic)
-        static = beside.result() if beside else read(models.static, states.static)
-        return _steps(texts, dynamic, static), States(dynamic.state, static.state)
+        static = submitted.result() if submitted else read(models.static, states.static)
+        return _by_sentence(texts, dynamic, static), States(dynamic.state, static.state)
 
-    def read(self, texts: Sequence[PreparedText]) -> Iterator[list[list[Step]]]:
-        """Read whole texts side by side; each window gives some more steps of every text."""
-        encoded = [self.encode(text.sentences) for text in texts]
-        sentences, loans = [text.sentences for text in encoded], [text.loans for text in encoded]
+    def read(self, texts: Sequence[PreparedText]) -> Iterator[list[list[SentenceScores]]]:
+        """Read whole texts in one batch; each window gives the next sentences of every text."""
+        encoded = [self.encode(text.tokens(), self.slots()) for text in texts]
+        sentences, changes = [text.sentences for text in encoded], [text.loans for text in encoded]
         states = self.initial(len(texts))
         with ThreadPoolExecutor(1) as pool:
-            for window in windows(sentences, SENTENCES, loans):
+            for window in windows(sentences, SENTENCES, changes):
                 before = States(*(state.select(window.kept) for state in states))
                 found, states = self.advance(window.sentences, window.loans, before, pool)
-                steps: list[list[Step]] = [[] for _ in texts]
+                scores: list[list[SentenceScores]] = [[] for _ in texts]
                 for document, some in zip(window.documents, found, strict=True):
-                    steps[document] = some
-                yield steps
+                    scores[document] = some
+                yield scores
 
     def sentence_nats(
-        self, sentences: Sequence[Sequence[int]], loans: Sequence[Loan], states: States
+        self, sentences: Sequence[Sequence[int]], changes: Sequence[Loan], states: States
     ) -> list[tuple[float, float]]:
-        """The surprisal of each of these sentences (rows) if it came next, under both models."""
+        """The surprisal of each of these alternative next sentences, under both models."""
         found = []
         for model, state in zip((self.models.dynamic, self.models.static), states, strict=True):
             window = model.plan(
                 [[rows] for rows in sentences],
                 [False] * len(sentences),
-                loans=[[loans]] * len(sentences),
+                loans=[[changes]] * len(sentences),
             )
             scores, _ = model.score(window, state.select([0] * len(sentences)))
             found.append([float(-values.sum()) for values in scores])
         return list(zip(*found, strict=True))
 
-    def ranks(self, text: PreparedText) -> list[list[int]]:
-        """The rank of every predicted token of each sentence, 1 for the likeliest of all rows."""
-        model, encoded = self.models.dynamic, self.encode(text.sentences)
-        state, found = model.initial_state(1), []
-        for rows, loans in zip(encoded.sentences, encoded.loans, strict=True):
-            ranked: list[int] = []
-            window, after = model.plan([[rows]], loans=[[loans]]), state
+    def ranks(self, text: PreparedText) -> list[int]:
+        """The rank of every predicted token among all rows, 1 for the most likely."""
+        model, encoded = self.models.dynamic, self.encode(text.tokens(), self.slots())
+        state, found = model.initial_state(1), list[int]()
+        for rows, changes in zip(encoded.sentences, encoded.loans, strict=True):
+            window, after = model.plan([[rows]], loans=[[changes]]), state
             for start in range(0, len(rows) - 1, _RANKED):
                 positions = range(start, min(start + _RANKED, len(rows) - 1))
-                _, likely, after = model.log_distribution(window, state, positions)
+                _, log_p, after = model.log_distribution(window, state, positions)
                 targets = torch.tensor(rows)[[place + 1 for place in positions]]
-                own = likely.gather(1, targets.unsqueeze(1))
-                ranked += ((likely > own).sum(1) + 1).tolist()
+                own = log_p.gather(1, targets.unsqueeze(1))
+                found += ((log_p > own).sum(1) + 1).tolist()
             state = after
-            found.append(ranked)
         return found
 
 
@@ -262,28 +240,25 @@ def next_token(
     model: DynamicTextModel,
     state: ReadingState,
     rows: Sequence[int],
-    loans: Sequence[Loan] = (),
-) -> tuple[Float[Tensor, " vocabulary"], ReadingState]:
-    """The next token's log-probabilities once `rows` of a sentence are read, and the state then.
-
-    In that state the entities are still as they were before the sentence.
-    """
-    window = model.plan([[rows]], [False], loans=[[loans]])
-    _, distribution, after = model.log_distribution(window, state, [len(rows) - 1])
-    return distribution[0], after
+    changes: Sequence[Loan] = (),
+) -> Float[Tensor, " vocabulary"]:
+    """The next token's log-probabilities after the first `rows` of a sentence."""
+    window = model.plan([[rows]], [False], loans=[[changes]])
+    _, distribution, _ = model.log_distribution(window, state, [len(rows) - 1])
+    return distribution[0]
 
 
-def _steps(
+def _by_sentence(
     texts: Sequence[Sequence[Sequence[int]]], dynamic: Trace, static: Trace
-) -> list[list[Step]]:
-    """One step for each sentence of each text."""
-    found: list[list[Step]] = []
+) -> list[list[SentenceScores]]:
+    """The scores of each sentence of each text."""
+    found: list[list[SentenceScores]] = []
     firsts = np.cumsum([0, *map(len, texts)])
     values = (dynamic.scores, static.scores, dynamic.entropies, static.entropies)
     for text, first, *columns in zip(texts, firsts, *values, strict=False):
         own = slice(first, first + len(text))
         cuts = np.cumsum([len(sentence) - 1 for sentence in text])[:-1]
         parts = (np.split(column, cuts) if len(text) else [] for column in columns)
-        steps = zip(*parts, dynamic.begins[own], dynamic.ends[own], text, strict=True)
-        found.append([Step(*step) for step in steps])
+        scores = zip(*parts, dynamic.begins[own], dynamic.ends[own], text, strict=True)
+        found.append([SentenceScores(*score) for score in scores])
     return found

@@ -1,28 +1,27 @@
-"""Meaning: what an entity is taken for (Eq. 9), and the words it stands near to (Eqs. 9 and 10).
+"""Meaning: predicted words for an entity (Eq. 9), and its nearest words (Eqs. 9 and 10).
 
-    p(w | e)   = softmax_w(s cos(g_e, x_w) + log(rank_w) / 2)               taken for
+    p(w | e)   = softmax_w(s cos(g_e, x_w) + log(rank_w) / 2)               predicted words
     near(e, w) = cos(x_e - m, x_w - m) - mean_k cos(b_k - m, x_w - m)       nearest words
 
-g_e is x_e and, with less weight, what the sentences speak of that mention e (`evaluation.topic`).
-Both are over the content words of the vocabulary alone: an unknown word is never taken for one of
-`function_words.txt`, for a number or for a letter. s is what a model has learned that was trained
-to name hidden words (`model.naming`). Such a model expects frequent words, as it should where it is
-asked which word was hidden; an unknown word is no frequent one. So half of what frequency alone
-says is taken off: by Zipf's law log p(w) is -log(rank_w), and rows stand in order of frequency. The
-nearest input words of such a model are those of p. Others have not learned to name: p is then made
-of `near` with s = 10, which orders words and says nothing about certainty.
+g_e combines x_e with a topic vector of the entity's sentences (`evaluation.topic`). Both are taken
+over the content words of the vocabulary: words of `function_words.txt`, numbers and letters are
+never predicted. s is learned when a model is trained to predict hidden words (`model.naming`). Such
+a model expects frequent words, but an unknown word is rarely frequent. So logits are corrected by
+half the log frequency: by Zipf's law log p(w) is -log(rank_w), and rows are sorted by frequency.
+The nearest input words of such a model are its predicted words. For other models p is a softmax of
+`near` with scale 10, which ranks words but is not calibrated.
 
-`near` corrects for frequency too. Embeddings share one large direction, so the mean m over the
-words is taken off; and a word near to every entity, whatever was read, says nothing, so that its
-mean nearness to the entities of which nothing has been read (their own rows b_k) is taken off, too.
-These are states that every model has; in 270 states of 22 texts, five nearest words each, 71
-different words instead of 42 were found that way, of mean frequency rank 238 instead of 60. Means
-over states of other texts correct too much: adverbs such as "vainly" win.
+`near` corrects for frequency too. Embeddings share one large direction, so the mean m of the words
+is subtracted. A word that is near to every entity is uninformative, so its mean similarity to
+entities not yet mentioned (their own rows b_k) is subtracted as well. In 270 states of 22 texts,
+the five nearest words were then 71 different words with mean frequency rank 238, instead of 42 with
+mean rank 60. Subtracting means over states of other texts corrects too much: adverbs such as
+"vainly" win.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from importlib.resources import files
 from itertools import islice
@@ -35,32 +34,32 @@ from dntm.corpus.vocabulary import Vocabulary, entity_rows, row_of_entity
 from dntm.evaluation.topic import Topic, with_topic
 from dntm.model.dynamic_embedding import DynamicEmbedding
 from dntm.model.language_model import DynamicTextModel
-from dntm.reader.reading import Neighbour
+from dntm.reader.reading import EntityReading, Neighbour
 
 COMPARED = 10_000
-"""With so many words entities are compared, the most frequent: rarer ones would explain nothing."""
+"""The most frequent content words, with which entities are compared."""
 SHOWN = 3
-"""How many words an entity is said to be taken for: `sure` is the sum of their probabilities."""
+"""Predicted words that are shown; the confidence is the sum of their probabilities."""
 RARITY = 0.5
-"""How much of log p(w) is taken off the logit of a word."""
-_OFTEN = 20
-"""The most frequent words are all alike in this: so much is added to their rank."""
+"""The share of log p(w) that is subtracted from the logit of a word."""
+_RANK_OFFSET = 20
+"""Added to frequency ranks, so that the most frequent words are corrected alike."""
 _UNTRAINED_SCALE = 10.0
 _BLOCK = 64
 _LEAST = 1e-12
-SURE = {"surely": 0.6, "probably": 0.3, "perhaps": 0.1, "a wild guess": 0.0}
-"""What is said of a probability, and the least one of which it is said."""
+CONFIDENCE = {"high confidence": 0.6, "medium confidence": 0.3, "low confidence": 0.0}
+"""Each label and the lowest probability that has it."""
 
 
-def how_sure(probability: float | None) -> str:
-    """A probability in words; nothing where the model has not learned to name."""
+def confidence_label(probability: float | None) -> str:
+    """A probability in words; empty if the model was not trained to predict words."""
     if probability is None:
         return ""
-    return next(phrase for phrase, least in SURE.items() if probability >= least)
+    return next(label for label, least in CONFIDENCE.items() if probability >= least)
 
 
 def content_words(words: Sequence[str]) -> Iterator[int]:
-    """The places of those that name something, each word once: `Old` is the same as `old`."""
+    """The positions of content words; capitalised forms of other words are left out."""
     lines = files("dntm.reader").joinpath("function_words.txt").read_text("utf-8").splitlines()
     left_out = {word for line in lines if line[-1:] not in (":", ".") for word in line.split()}
     spelled = set(words)
@@ -75,110 +74,110 @@ def content_words(words: Sequence[str]) -> Iterator[int]:
             yield place
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """What an entity means after a sentence, and what the sentence changed."""
-
-    taken_for: Sequence[Neighbour]
-    sure: float | None
-    input_words: Sequence[Neighbour]
-    output_words: Sequence[Neighbour]
-    gained: Sequence[Neighbour]
-    lost: Sequence[Neighbour]
-    change: float
-    """How far d moved."""
-
-
 class Meanings:
-    """Finds what entities are taken for, and the words near to them."""
+    """Finds the predicted and the nearest words of entities."""
 
     def __init__(self, model: DynamicTextModel, vocabulary: Vocabulary, k: int = 8) -> None:
         self._model = model
         self._vocabulary = vocabulary
         self._k = k
-        self.changing = "input" if model.config.dynamic_input else "output"
-        """The space in which entities are named; in it words become likelier or less likely."""
-        self._topic: Topic | None = None
+        self.naming_space = "input" if model.config.dynamic_input else "output"
+        """The space in which words are predicted."""
         naming = getattr(model, "naming", None)
-        self._s = None if naming is None or self.changing != "input" else float(naming.s.detach())
+        trained = naming is not None and self.naming_space == "input"
+        self._s = float(naming.s.detach()) if trained else None
 
     @cached_property
     def spaces(self) -> Mapping[str, "Space"]:
-        """The input and the output layer; made when first asked for, since scores need neither."""
+        """The input and the output layer; built on first use, since scores do not need them."""
         entities = entity_rows(self._vocabulary.entities)
         places = list(islice(content_words(self._vocabulary.words), COMPARED))
         words = [self._vocabulary.words[place] for place in places]
         rows = torch.tensor([entities.stop + place for place in places], dtype=torch.long)
-        rarity = RARITY * torch.tensor([place + _OFTEN for place in places]).float().log()
+        rarity = RARITY * torch.tensor([place + _RANK_OFFSET for place in places]).float().log()
         layers = {"input": self._model.x, "output": self._model.output.y}
         return {name: Space(layer, words, rows, entities, rarity) for name, layer in layers.items()}
 
+    @cached_property
+    def _topic(self) -> Topic:
+        return Topic(self._model.x.weight, self._vocabulary.entities)
+
     def topic(self, sentence: Sequence[int]) -> Float[Tensor, " dim"]:
-        """What a sentence, as rows of the vocabulary, speaks of."""
-        if self._topic is None:
-            self._topic = Topic(self._model.x.weight, self._vocabulary.entities)
+        """The topic vector of a sentence, given as rows of the vocabulary."""
         return self._topic.of(sentence)
 
-    def of(
+    def describe(
         self,
-        entities: Sequence[int],
+        entities: Sequence[EntityReading],
         before: Float[Tensor, "mentions context_dim"],
         after: Float[Tensor, "mentions context_dim"],
         topics: Sequence[Float[Tensor, "mentions dim"]] = (),
-    ) -> list[Meaning]:
-        """What each of these entities means once its d has gone from `before` to `after`.
+    ) -> list[EntityReading]:
+        """Add the words of each entity whose d has changed from `before` to `after`.
 
-        `topics` are those of the sentences that mention it, before and after.
+        `topics` are the topic vectors of its sentences, before and after.
         """
-        moves = {}
+        rows, moves = [entity.row for entity in entities], {}
         for name, space in self.spaces.items():
-            states = [space.embeddings(entities, d) for d in (before, after)]
-            if self._s is not None and name == self.changing and topics:
+            states = [space.embeddings(rows, d) for d in (before, after)]
+            if self._s is not None and name == self.naming_space and topics:
                 states = [with_topic(x_e, c_e) for x_e, c_e in zip(states, topics, strict=True)]
             moves[name] = _Move(space, *states)
-        naming = moves[self.changing]
+        naming = moves[self.naming_space]
         then, now = naming.probabilities(self._s)
-        named = naming.near if self._s is None else now
-        near = {name: named if move is naming else move.space.near(move.after)[0]
-                for name, move in moves.items()}  # fmt: skip
+        by = {name: naming.near if move is naming else move.space.near(move.after)[0]
+              for name, move in moves.items()}  # fmt: skip
+        if self._s is not None:
+            by[self.naming_space] = now
         k = min(self._k, now.shape[1])
         lists = [
             naming.words(now, now, k if self._model.config.variant != "baseline" else 0),
-            *(moves[name].words(near[name], now, k) for name in ("input", "output")),
+            *(moves[name].words(by[name], now, k) for name in ("input", "output")),
             naming.words(now - then, now, k, above=0.0),
             naming.words(then - now, now, k, above=0.0),
         ]
         moved = (after - before).norm(dim=1).tolist()
         return [
-            Meaning(taken, self._sure(taken), near_x, near_y, gained, lost, change)
-            for taken, near_x, near_y, gained, lost, change in zip(*lists, moved, strict=True)
+            replace(
+                entity,
+                predicted_words=predicted,
+                confidence=self._confidence(predicted),
+                input_words=near_x,
+                output_words=near_y,
+                gained=gained,
+                lost=lost,
+                change=change,
+            )
+            for entity, predicted, near_x, near_y, gained, lost, change in zip(
+                entities, *lists, moved, strict=True
+            )
         ]
 
     @torch.no_grad()
-    def tried(
+    def calibration(
         self, g_e: Float[Tensor, "mentions dim"], words: Sequence[str]
     ) -> list[tuple[str, bool]]:
-        """For entities that stand for these words: how sure is said, and whether the word is shown.
+        """The confidence label of each entity, and whether its true word is among those shown.
 
-        Nothing where the model has not learned to name.
+        Empty if the model was not trained to predict words.
         """
         if self._s is None:
             return []
-        space = self.spaces[self.changing]
-        likely = (space.near(g_e)[1] * self._s + space.rarity).softmax(1)
-        values, numbers = highest(likely, min(SHOWN, likely.shape[1]))
+        space = self.spaces[self.naming_space]
+        p = (space.near(g_e)[1] * self._s + space.rarity).softmax(1)
+        values, numbers = highest(p, min(SHOWN, p.shape[1]))
         shown = [[space.listed[number] for number in row] for row in numbers.tolist()]
-        sure = values.sum(1).tolist()
-        return [(how_sure(p), w in s) for p, w, s in zip(sure, words, shown, strict=True)]
+        sums = values.sum(1).tolist()
+        return [(confidence_label(p), w in s) for p, w, s in zip(sums, words, shown, strict=True)]
 
-    def _sure(self, taken_for: Sequence[Neighbour]) -> float | None:
-        if self._s is None or not taken_for:
+    def _confidence(self, predicted: Sequence[Neighbour]) -> float | None:
+        if self._s is None or not predicted:
             return None
-        return sum(word.probability for word in taken_for[:SHOWN])
+        return sum(word.probability for word in predicted[:SHOWN])
 
 
 class Space:
-    """One layer's embeddings: the words compared with, and what is near to any entity."""
+    """The embeddings of one layer: the content words, and their similarity to any entity."""
 
     def __init__(
         self,
@@ -189,60 +188,57 @@ class Space:
         rarity: Float[Tensor, " words"],
     ) -> None:
         self.rarity = rarity
-        """What is added to each word's logit because it is rare."""
+        """The frequency correction of each word's logit."""
         self._layer = layer
         self._rows = rows
         self.listed = words
-        self._numbers = {word: number for number, word in enumerate(words)}
         vectors = layer.weight.index_select(0, rows)
         self.mean = vectors.mean(0) if len(words) else layer.weight.mean(0)
         centred = vectors - self.mean
         lengths = centred.norm(dim=1).clamp_min(_LEAST)
         unread = _unit(layer.weight[entities] - self.mean).mean(0)
-        self.anyway = centred @ unread / lengths
-        """How near each word is to entities of which nothing has been read."""
-        # Single precision finds the words; what is said of them is computed in double.
+        self.unread = centred @ unread / lengths
+        """The mean similarity of each word to entities not yet mentioned."""
+        # Single precision finds the words; their values are computed in double precision.
         self._vectors = vectors.float()
         self._lengths = vectors.norm(dim=1).clamp_min(_LEAST).float()
-        self._centred_lengths, self._anyway = lengths.float(), self.anyway.float()
+        self._centred_lengths, self._unread = lengths.float(), self.unread.float()
         self._with_mean = (vectors @ self.mean).float()
 
-    def words(self, words: Sequence[str]) -> Float[Tensor, "words dim"]:
-        """The vectors of some of the words compared with, centred, at unit length."""
-        return self.at(torch.tensor([self._numbers[word] for word in words], dtype=torch.long))
-
     def at(self, numbers: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape dim"]:
-        """The same of words by their numbers."""
+        """The vectors of content words by number, centred, at unit length."""
         return _unit(nn.functional.embedding(self._rows[numbers], self._layer.weight) - self.mean)
 
     def entities(
-        self, entities: Sequence[int], d: Float[Tensor, "mentions context_dim"]
+        self, slots: Sequence[int], d: Float[Tensor, "mentions context_dim"]
     ) -> Float[Tensor, "mentions dim"]:
-        """The vectors of these entities in the states d, centred, at unit length."""
-        return _unit(self.embeddings(entities, d) - self.mean)
+        """The vectors of the entities in these slots in the states d, centred, at unit length."""
+        return _unit(self.embeddings(slots, d) - self.mean)
 
     def embeddings(
-        self, entities: Sequence[int], d: Float[Tensor, "mentions context_dim"]
+        self, slots: Sequence[int], d: Float[Tensor, "mentions context_dim"]
     ) -> Float[Tensor, "mentions dim"]:
-        """Eq. 9 or 10 for these entities in the states d."""
-        rows = torch.tensor([row_of_entity(e) for e in entities], dtype=torch.long)
+        """Eq. 9 or 10 for the entities in these slots in the states d."""
+        rows = torch.tensor([row_of_entity(slot) for slot in slots], dtype=torch.long)
         return self._layer.entity(rows, d)
 
     def near(
         self, states: Float[Tensor, "states dim"]
     ) -> tuple[Float[Tensor, "states words"], Float[Tensor, "states words"]]:
-        """Nearness and plain cosine of these embeddings to every word, from one matrix product."""
+        """`near` and the plain cosine of these embeddings to every word, from one matrix
+        product.
+        """
         dot = states.float() @ self._vectors.t()
         lengths = states.norm(dim=1, keepdim=True).clamp_min(_LEAST).float()
         cosine = dot.div(lengths).div_(self._lengths)
         offset = (states @ self.mean - self.mean @ self.mean).float().unsqueeze(1)
         lengths = (states - self.mean).norm(dim=1, keepdim=True).clamp_min(_LEAST).float()
         centred = dot.sub_(self._with_mean).sub_(offset).div_(lengths)
-        return centred.div_(self._centred_lengths).sub_(self._anyway), cosine
+        return centred.div_(self._centred_lengths).sub_(self._unread), cosine
 
 
 class _Move:
-    """Where in a space entities stood before a sentence, and where they stand after it."""
+    """The embeddings of entities before and after a sentence, in one space."""
 
     def __init__(
         self,
@@ -255,26 +251,25 @@ class _Move:
         self._before = before
 
     def probabilities(self, s: float | None) -> tuple[Tensor, Tensor]:
-        """p(w | e), before and after; without a learned scale made of the nearness."""
-        # What an entity is before a sentence it mostly was after an earlier one.
+        """p(w | e) before and after; without a learned scale from `near`."""
+        # The state before a sentence is mostly that after an earlier one.
         both = torch.cat((self._before, self.after))
         states, where = torch.unique(both, dim=0, return_inverse=True)
         near, cosine = self.space.near(states)
-        likely = (near * _UNTRAINED_SCALE if s is None else cosine * s + self.space.rarity).softmax(
-            1
-        )
+        logits = near * _UNTRAINED_SCALE if s is None else cosine * s + self.space.rarity
+        p = logits.softmax(1)
         then, now = where.chunk(2)
         self.near = near[now]
-        return likely[then], likely[now]
+        return p[then], p[now]
 
     def words(
         self, by: Tensor, probability: Tensor, k: int, above: float = -math.inf
     ) -> list[list[Neighbour]]:
-        """The k words that rank highest for each entity, as far as they stand above a bound."""
+        """The k words that rank highest for each entity, if their value is above a bound."""
         values, numbers = highest(by, k)
-        vectors, anyway = self.space.at(numbers), self.space.anyway[numbers]
+        vectors, unread = self.space.at(numbers), self.space.unread[numbers]
         then, now = (
-            torch.einsum("mkd,md->mk", vectors, _unit(state - self.space.mean)) - anyway
+            torch.einsum("mkd,md->mk", vectors, _unit(state - self.space.mean)) - unread
             for state in (self._before, self.after)
         )
         columns = (values, numbers, now, now - then, probability.gather(1, numbers))
@@ -284,9 +279,9 @@ class _Move:
                     word=self.space.listed[number],
                     similarity=similarity,
                     change=change,
-                    probability=likely,
+                    probability=p,
                 )
-                for value, number, similarity, change, likely in zip(*row, strict=True)
+                for value, number, similarity, change, p in zip(*row, strict=True)
                 if value > above
             ]
             for row in zip(*(column.tolist() for column in columns), strict=True)
@@ -296,7 +291,7 @@ class _Move:
 def highest(
     values: Float[Tensor, "rows columns"], k: int
 ) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
-    """As topk, but quick: the k highest stand in the k blocks whose maxima are highest."""
+    """A faster topk: the k highest are in the k blocks with the highest maxima."""
     blocks = nn.functional.pad(values, (0, -values.shape[1] % _BLOCK), value=-math.inf)
     blocks = blocks.view(len(values), -1, _BLOCK)
     if blocks.shape[1] <= k:

@@ -1,11 +1,11 @@
-"""Reader: a text in, what the model makes of it out.
+"""Reader: applies a trained model to texts.
 
     reader = Reader.from_pretrained("runs/d")
     reading = reader.read("Old Marta kept the ferry. Every morning Marta rowed across.")
 
-Beside the dynamic model stands a static one (`reader/engine.py` says which), so that every number
-has one to compare with. Numbers are made in double precision and are the same, to 1e-9, whatever is
-read in the same batch and whether a text is read at once or as a stream.
+Every value is accompanied by that of a static model (see `reader/engine.py`). Values are computed
+in double precision and are the same to 1e-9 in every batch, and whether a text is read at once or
+as a stream.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self, get_args
 
 from dntm.corpus.anonymize import From
-from dntm.corpus.document import AnonymizedDocument, Document, Token
+from dntm.corpus.document import Document, Token
 from dntm.corpus.resolver import Resolver
 from dntm.reader.engine import Engine, ModelPair, Precision
 from dntm.reader.meaning import Meanings
@@ -23,11 +23,9 @@ from dntm.reader.questions import (
     Filling,
     Predictions,
     Sampling,
-    Swap,
     fill_gap,
     predict,
     sample,
-    swap_mention,
 )
 from dntm.reader.reading import Reading, SentenceReading, Unit, check_unit
 from dntm.reader.scores import TextScores
@@ -36,7 +34,7 @@ from dntm.reader.text import Kinds, PreparedText, Text, check_entities, prepare,
 
 
 class Reader(TextScores):
-    """A trained model and a static one beside it, ready to read texts."""
+    """A trained model and a static model, ready to read texts."""
 
     def __init__(self, models: ModelPair, resolver: Resolver | None = None) -> None:
         self.models = models
@@ -54,16 +52,14 @@ class Reader(TextScores):
         resolver: Resolver | None = None,
         *,
         precision: Precision = "double",
-        cache: bool = False,
     ) -> Self:
-        """Load a run folder or a checkpoint; without a path, the model that comes with dntm.
+        """Load a run folder or a checkpoint; if `path` is omitted, the bundled model.
 
         `static` is the checkpoint of a baseline to compare with. `resolver` finds the entities of
-        texts that are read with entities="resolver". Single `precision` is faster, and numbers
-        then differ by some 1e-6 with what is read in the same batch. With `cache` both models have
-        the neural cache that their checkpoints carry (`model/cache.py`).
+        texts that are read with entities="resolver". Single `precision` is faster; values then
+        differ by about 1e-6 between batches.
         """
-        return cls(ModelPair.load(path, static, precision, cache=cache), resolver)
+        return cls(ModelPair.load(path, static, precision), resolver)
 
     def prepare(
         self,
@@ -73,11 +69,11 @@ class Reader(TextScores):
         entities_from: From | None = None,
         border: int = 0,
     ) -> PreparedText:
-        """Find the entities of a text; ValueError where it has no word.
+        """Find the entities of a text; ValueError if it has no word.
 
-        Names and unknown words are entities from their first mention on, or, with "repeated" (or
-        where the model's own texts were read so), only if they come again. No mention spans the
-        `border`, before which so many characters stand.
+        Names and unknown words are entities from their "first" mention on, or only if they are
+        "repeated"; if omitted, as in the model's training texts. No mention crosses the `border`, a
+        number of characters.
         """
         return prepare(
             text,
@@ -100,23 +96,22 @@ class Reader(TextScores):
         unit: Unit = "bits",
         meanings: bool = True,
     ) -> Iterator[Reading]:
-        """Read many texts, several at once; without `meanings`, only their tokens."""
+        """Read many texts in batches; without `meanings`, only their tokens."""
         check_unit(unit)
-        if isinstance(texts, (str, bytes, Document, AnonymizedDocument, PreparedText)):
+        if isinstance(texts, (str, bytes, Document, PreparedText)):
             raise TypeError(f"expected several texts, not one {type(texts).__name__}: use read()")
         prepared = (self.prepare(text, entities) for text in texts)
         return read_texts(self._engine, prepared, unit, self.meanings if meanings else None)
 
-    def read_on(
+    def read_sentences(
         self, texts: Iterable[PreparedText], *, unit: Unit = "bits"
     ) -> Iterator[tuple[PreparedText, list[SentenceReading]]]:
-        """Read many texts, some sentences at a time, so that no long one need be held in memory.
+        """Read many texts, some sentences at a time, so that long texts are not held in memory.
 
         Only tokens are read, no meanings.
         """
         check_unit(unit)
-        for assembly, sentences in read_sentences(self._engine, texts, unit, None):
-            yield assembly.text, sentences
+        yield from read_sentences(self._engine, texts, unit, None)
 
     def stream(
         self,
@@ -126,13 +121,17 @@ class Reader(TextScores):
         unit: Unit = "bits",
         known: Sequence[SentenceReading] = (),
     ) -> Iterator[SentenceReading]:
-        """Read sentence by sentence; every sentence has a position to read on from.
+        """Read sentence by sentence; reading can continue from the position of every sentence.
 
-        `known` are sentences of an earlier stream over this text, perhaps before an edit: those
-        at the beginning that still hold are given again as they are, and only the rest is read.
+        `known` are sentences of an earlier stream over this text, perhaps before an edit: unchanged
+        sentences at the beginning are returned as they are, and only the rest is read.
         """
         check_unit(unit)
-        return self._stream(text, entities, unit, known)
+
+        def sentences() -> Iterator[SentenceReading]:
+            yield from self._streaming.read(self.prepare(text, entities), unit, known)
+
+        return sentences()
 
     def position(
         self, history: Text | ReadingPosition, *, entities: Kinds = None
@@ -152,10 +151,10 @@ class Reader(TextScores):
         *,
         entities: Kinds = None,
     ) -> Predictions:
-        """The likeliest next tokens after a text and the beginning of a sentence.
+        """The k most likely next tokens after a text and the beginning of a sentence.
 
-        `prefix` may mention the text's entities by name or as [1]; as a sequence it holds words
-        and entity numbers, and may introduce new entities by the numbers that come next.
+        `prefix` can mention the text's entities by name or as [1]. As a sequence it holds words and
+        entity numbers; the next numbers introduce new entities.
         """
         position, lexicon = self.position(history, entities=entities), self._engine.lexicon
         if isinstance(prefix, str):
@@ -163,8 +162,8 @@ class Reader(TextScores):
         check_entities(prefix, position.names, new=True)
         return predict(self._engine, position, prefix, k)
 
-    def ranks(self, text: Text, *, entities: Kinds = None) -> list[list[int]]:
-        """The rank of every predicted token of each sentence among all rows, 1 the likeliest."""
+    def ranks(self, text: Text, *, entities: Kinds = None) -> list[int]:
+        """The rank of every predicted token among all rows, 1 for the most likely."""
         return self._engine.ranks(self.prepare(text, entities))
 
     def fill(
@@ -177,11 +176,10 @@ class Reader(TextScores):
         candidates: int = 200,
         unit: Unit = "bits",
     ) -> list[Filling]:
-        """Rank words and entities for the gap [] of a sentence, the likeliest sentence first.
+        """Rank words and entities for the gap [] of a sentence, the most likely sentence first.
 
-        Each candidate stands by the surprisal of the whole sentence with it in the gap. Every
-        entity of the history is one; of the words the `candidates` likeliest at the gap, with 0
-        the whole vocabulary.
+        Candidates are ranked by the surprisal of the whole sentence. They are all entities of the
+        history, and as many words as `candidates` (0: all), the most likely at the gap.
         """
         check_unit(unit)
         if choose not in get_args(Choose):
@@ -190,19 +188,6 @@ class Reader(TextScores):
         return fill_gap(
             self._engine, position, sentence, choose=choose, candidates=candidates, unit=unit
         )
-
-    def swap(
-        self,
-        text: Text,
-        mention: tuple[int, int],
-        entity: int,
-        *,
-        entities: Kinds = None,
-        unit: Unit = "bits",
-    ) -> Swap:
-        """Give the mention at (sentence, token), both from 0, to another entity of the text."""
-        check_unit(unit)
-        return swap_mention(self._streaming, self.prepare(text, entities), mention, entity, unit)
 
     def continue_text(
         self,
@@ -215,17 +200,11 @@ class Reader(TextScores):
         seed: int = 0,
         entities: Kinds = None,
     ) -> Continuation:
-        """Sample what comes next, of at most so many `tokens` a sentence.
+        """Sample a continuation, with at most `tokens` tokens per sentence.
 
-        In it the entities of the text come back.
+        It can mention the entities of the text.
         """
         sampling = Sampling(
             sentences=sentences, tokens=tokens, temperature=temperature, top_p=top_p, seed=seed
         )
         return sample(self.models, self.position(history, entities=entities), sampling)
-
-    def _stream(
-        self, text: Text, entities: Kinds, unit: Unit, known: Sequence[SentenceReading]
-    ) -> Iterator[SentenceReading]:
-        """Nothing is done before the first sentence is asked for."""
-        yield from self._streaming.read(self.prepare(text, entities), unit, known)

@@ -1,9 +1,9 @@
-"""Reading: what a model makes of a text, as plain values.
+"""Reading: what a model says about a text, as plain values.
 
     surprisal(w_t) = -log p(w_t | w_1 ... w_{t-1})      bits or nats, from Eq. 1
 
-Every predicted token has one, the end of each sentence included, so that the surprisals of a text
-sum to its own. An entity is shown as it stands after each sentence that mentions it: d_{e,i}, the
+Every predicted token has a surprisal, including the end of each sentence, so that the surprisals of
+a text sum to its own. An entity is described after each sentence that mentions it: d_{e,i}, the
 words nearest to its x_e and y_e (Eqs. 9 and 10), and what the sentence changed.
 """
 
@@ -24,40 +24,41 @@ if TYPE_CHECKING:
 
 Unit = Literal["bits", "nats"]
 NATS: dict[Unit, float] = {"bits": math.log(2), "nats": 1.0}
-"""How many nats each unit is: a model computes in nats, people prefer bits."""
+"""Nats per unit."""
 
 Group = Literal["new", "reappearing", "following", "other"]
 END = "<eos>"
-"""What stands for the end of a sentence."""
+"""The word of a token that is the end of a sentence."""
 COLUMNS = (
     *("document", "paragraph", "sentence", "position", "start", "end", "word_index", "word"),
     *("entity", "name", "occurrence", "group", "unknown", "length", "log_frequency"),
     *("surprisal", "entropy", "static_surprisal", "static_entropy"),
 )
-"""A table of tokens, a row each: paragraphs, sentences and positions from 1, characters (`start`,
-`end`) and words between white space (`word_index`) from 0, unknown 0 or 1."""
+"""Columns of a table with one row per token. Paragraphs, sentences and positions count from 1,
+characters (`start`, `end`) and white-space separated words (`word_index`) from 0; unknown is 0 or
+1."""
 WORD_COLUMNS = (
     *("document", "paragraph", "sentence", "word_index", "start", "end", "word", "tokens"),
     *("entity", "name", "occurrence", "group", "mention_part", "mention_words", "unknown"),
     *("length", "log_frequency", "surprisal", "entropy", "static_surprisal", "static_entropy"),
     *("end_surprisal", "end_static_surprisal"),
 )
-"""A table of words between white space, a row each; see `word_rows`."""
+"""Columns of a table with one row per white-space separated word; see `word_rows`."""
 
 
 def check_unit(unit: str) -> None:
-    """Raise ValueError where there is no such unit."""
+    """Raise ValueError if there is no such unit."""
     if unit not in NATS:
         raise ValueError(f"unit {unit!r}, expected {' or '.join(NATS)}")
 
 
 def in_bits(value: float, unit: Unit) -> float:
-    """What so much of a unit is in bits."""
+    """Convert a value of some unit to bits."""
     return value * NATS[unit] / NATS["bits"]
 
 
 def frame(rows: Iterable[Sequence[object]], columns: Sequence[str]) -> Any:
-    """A data frame; ValueError where pandas, which is no dependency, is missing."""
+    """A pandas data frame; ValueError if pandas, which is optional, is not installed."""
     try:
         import pandas as pd
     except ImportError:
@@ -65,97 +66,94 @@ def frame(rows: Iterable[Sequence[object]], columns: Sequence[str]) -> Any:
     return pd.DataFrame(list(rows), columns=list(columns))
 
 
+class Plain:
+    """A dataclass of values that JSON can hold."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to a dictionary for JSON."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TokenReading:
+class TokenReading(Plain):
     """One predicted token."""
 
     word: str
-    """As the text has it: a mention's own words; <eos> for the end of a sentence."""
+    """As written in the text: a mention's own words; <eos> for the end of a sentence."""
     entity: int
-    """The entity's number where the token is a mention, else 0."""
+    """The entity's number if the token is a mention, else 0."""
     occurrence: int
-    """How often the entity has occurred, this time included; 0 for other tokens."""
+    """How often the entity has occurred, including this token; 0 for other tokens."""
     group: Group
-    """The first that fits: a mention is new or reappearing, a word right after one following."""
+    """A mention is new or reappearing; another token is following if a mention precedes it."""
     surprisal: float
     static_surprisal: float
-    """The same under the static model."""
+    """The surprisal under the static model."""
     unknown: bool = False
-    """Whether the model has no row for the word: then its surprisal is that of any unknown word."""
+    """Whether the model has no row for the word: its surprisal is that of any unknown word."""
     end: bool = False
-    """Whether this is the end of the sentence, which is predicted too."""
+    """Whether this is the end of the sentence."""
     entropy: float = 0.0
-    """Of the distribution that the token was drawn from."""
+    """Of the distribution over tokens at this position."""
     static_entropy: float = 0.0
     follows: int = 0
-    """The entity right before this token in its sentence, else 0."""
+    """The entity mentioned by the preceding token of the sentence, else 0."""
     span: tuple[int, int] = (0, 0)
-    """Its characters in the text; the end of a sentence stands behind its last token."""
+    """Its characters in the text; the end of a sentence is empty and follows the last token."""
     words: tuple[int, int] = (0, 0)
-    """The words between white space that it stands in: the first one and the end."""
+    """The range of white-space separated words that it covers."""
     log_frequency: float | None = None
-    """Natural logarithm of the word's share of the training text; None for mentions, and where the
-    model does not know."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON holds it."""
-        return asdict(self)
+    """Natural logarithm of the word's share of the training text; None for mentions, and if the
+    vocabulary has no counts."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Neighbour:
-    """A word of the vocabulary and how near it is."""
+class Neighbour(Plain):
+    """A word of the vocabulary near to an entity."""
 
     word: str
     similarity: float
-    """How near its embedding is to the entity's after the sentence: a cosine, less that of
-    entities of which nothing has been read."""
+    """Cosine of the embeddings after the sentence, minus that of entities not yet mentioned."""
     change: float
-    """By how much the sentence raised the similarity."""
+    """Increase of the similarity through the sentence."""
     probability: float = 0.0
     """p(w | e) after the sentence: that the entity is this word."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON holds it."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EntityReading:
-    """An entity as it stands after a sentence that mentions it."""
+class EntityReading(Plain):
+    """An entity after a sentence that mentions it. Word lists are sorted, the best word first."""
 
     entity: int
     name: str
     occurrence: int
     """Its mentions so far."""
     row: int
-    """The row of the model, from 1, that it has: its number as long as no row was lent."""
+    """Its slot in the model, from 1."""
     representation: Sequence[float]
-    """d_{e,i}; empty where the model has no dynamic representations."""
-    input_words: Sequence[Neighbour]
-    """The words nearest to x_e, nearest first."""
-    output_words: Sequence[Neighbour]
-    """The words nearest to y_e, nearest first."""
-    gained: Sequence[Neighbour]
-    """The words that the sentence made likelier, most of all first."""
-    lost: Sequence[Neighbour]
-    """The words that the sentence made less likely, most of all first."""
-    change: float
-    """How far the sentence moved d: the Euclidean distance."""
-    taken_for: Sequence[Neighbour] = ()
-    """What the entity is taken for: the likeliest words, likeliest first."""
-    sure: float | None = None
-    """The probability that it is one of the first three of these; None where the model was not
-    trained to name words."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON holds it."""
-        return asdict(self)
+    """d_{e,i}; empty if the model has no dynamic embeddings."""
+    input_words: Sequence[Neighbour] = ()
+    """The words nearest to x_e."""
+    output_words: Sequence[Neighbour] = ()
+    """The words nearest to y_e."""
+    gained: Sequence[Neighbour] = ()
+    """The words whose probability the sentence increased."""
+    lost: Sequence[Neighbour] = ()
+    """The words whose probability the sentence decreased."""
+    change: float = 0.0
+    """How far the sentence moved d (Euclidean distance)."""
+    predicted_words: Sequence[Neighbour] = ()
+    """The most probable words for the entity."""
+    confidence: float | None = None
+    """The probability of the first three predicted words together; None if the model was not
+    trained to predict words for entities."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentenceReading:
-    """One sentence, and the entities it mentions as they stand after it."""
+    """One sentence, and the entities it mentions as they are after it."""
 
     index: int
     """From 0."""
@@ -164,10 +162,10 @@ class SentenceReading:
     paragraph: int = 0
     """From 0."""
     position: "ReadingPosition | None" = field(default=None, repr=False, compare=False)
-    """Where to read on after it; only a stream's sentences have one."""
+    """Where to continue after it; only sentences of a stream have one."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON holds it, without the position."""
+        """Convert to a dictionary for JSON, without the position."""
         return {
             "index": self.index,
             "paragraph": self.paragraph,
@@ -183,12 +181,10 @@ class Reading:
     name: str
     sentences: Sequence[SentenceReading]
     entities: Mapping[int, str]
-    """The name of each entity: its first mention that is no pronoun."""
+    """The name of each entity: its first mention that is not a pronoun."""
     unit: Unit
-    notes: Sequence[str] = ()
-    """What a user should know, such as entities for which the model has no row."""
     text: str = ""
-    """As it was written."""
+    """The original text."""
 
     @property
     def tokens(self) -> list[TokenReading]:
@@ -202,13 +198,13 @@ class Reading:
 
     @property
     def static_surprisal(self) -> float:
-        """The same under the static model."""
+        """The text's surprisal under the static model."""
         return sum(token.static_surprisal for token in self.tokens)
 
     def totals(self) -> dict[str, dict[str, int | float]]:
         """Tokens and surprisals of all tokens and of each group, the groups as in Table 2.
 
-        There a mention right after a mention is also among the tokens that follow one.
+        A mention right after a mention counts in both its own group and `following`.
         """
         tokens = self.tokens
         found = groups_of(
@@ -231,9 +227,8 @@ class Reading:
         return [(s.index, e) for s in self.sentences for e in s.entities if e.entity == entity]
 
     def vectors(self, entity: int | str) -> Float[np.ndarray, "sentences context_dim"]:
-        """d_e after each sentence, of an entity's number or name.
-
-        Zero before its first mention; a sentence that does not mention it changes nothing.
+        """d_e after each sentence, for an entity's number or name; zero before its first
+        mention.
         """
         names = {name: number for number, name in self.entities.items()}
         number = names.get(entity, 0) if isinstance(entity, str) else entity
@@ -248,27 +243,26 @@ class Reading:
         return np.array(rows, dtype=np.float64).reshape(len(self.sentences), len(d))
 
     def rows(self) -> Iterator[tuple[object, ...]]:
-        """A row of `COLUMNS` for every predicted token."""
+        """One row of `COLUMNS` per predicted token."""
         for sentence in self.sentences:
             yield from token_rows(self.name, sentence, self.entities)
 
     def word_rows(self) -> Iterator[tuple[object, ...]]:
-        """A row of `WORD_COLUMNS` for every word between white space."""
+        """One row of `WORD_COLUMNS` per white-space separated word."""
         return word_rows(self.name, self.text, self.sentences, self.entities)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON holds it; keys are strings."""
+        """Convert to a dictionary for JSON; keys are strings."""
         return {
             "name": self.name,
             "unit": self.unit,
             "entities": {str(number): name for number, name in self.entities.items()},
-            "notes": list(self.notes),
             "totals": self.totals(),
             "sentences": [sentence.to_dict() for sentence in self.sentences],
         }
 
     def to_frame(self, *, words: bool = False) -> Any:
-        """A pandas data frame with a row a token (or a word), as `dntm score` prints it."""
+        """A pandas data frame with one row per token (or per word), as in `dntm score`."""
         if words:
             return frame(self.word_rows(), WORD_COLUMNS)
         return frame(self.rows(), COLUMNS)
@@ -277,7 +271,7 @@ class Reading:
 def token_rows(
     document: str, sentence: SentenceReading, names: Mapping[int, str]
 ) -> Iterator[tuple[object, ...]]:
-    """A row of `COLUMNS` for every token of a sentence."""
+    """One row of `COLUMNS` per token of a sentence."""
     for position, token in enumerate(sentence.tokens, start=1):
         yield (
             *(document, sentence.paragraph + 1, sentence.index + 1, position),
@@ -291,22 +285,19 @@ def token_rows(
 def word_rows(
     document: str, text: str, sentences: Iterable[SentenceReading], names: Mapping[int, str]
 ) -> Iterator[tuple[object, ...]]:
-    """A row of `WORD_COLUMNS` for every word of `text.split()`, in its order.
+    """One row of `WORD_COLUMNS` per word of `text.split()`, in order.
 
-    Surprisals are summed over the tokens of a word. A mention over several words (`mention_words`)
-    has its own on the first of them (`mention_part` 1) and 0 on the others. The end of a sentence
-    stands beside its last word. So the columns sum to the text's surprisal. A word of characters
-    that nobody sees has no token.
+    Surprisals are summed over the tokens of a word. A mention of several words (`mention_words`)
+    has its surprisal on the first (`mention_part` 1) and 0 on the others. The end of a sentence
+    belongs to its last word. So the columns sum to the text's surprisal. A word without visible
+    characters has no token.
     """
-    pending: list[TokenReading] = []
-    written = re.finditer(r"\S+", text)
-    index = -1
+    words = enumerate(re.finditer(r"\S+", text))
     last: SentenceReading | None = None
     for sentence in sentences:
         pending = list(sentence.tokens)
         first, end = pending[0].words[0], max(token.words[1] for token in pending)
-        for match in written:
-            index += 1
+        for index, match in words:
             inside = first <= index < end
             here = [t for t in pending if t.words[0] <= index < t.words[1]] if inside else []
             place = sentence if inside or last is None else last
@@ -316,8 +307,7 @@ def word_rows(
             if closing:
                 break
         last = sentence
-    for match in written:
-        index += 1
+    for index, match in words:
         assert last is not None, "a text has a sentence"
         yield _word_row(document, last, (index, match), [], names, closing=False)
 
@@ -325,26 +315,26 @@ def word_rows(
 def _word_row(
     document: str,
     sentence: SentenceReading,
-    written: tuple[int, re.Match[str]],
+    word: tuple[int, re.Match[str]],
     tokens: Sequence[TokenReading],
     names: Mapping[int, str],
     *,
     closing: bool,
 ) -> tuple[object, ...]:
-    index, match = written
-    words = [token for token in tokens if not token.end]
-    new = [token for token in words if token.words[0] == index]
+    index, match = word
+    inside = [token for token in tokens if not token.end]
+    new = [token for token in inside if token.words[0] == index]
     ends = [token for token in tokens if token.end] if closing else []
-    mention = next((token for token in words if token.entity), None)
-    said: tuple[object, ...] = (0, "", 0, words[0].group if words else "other", 0, 0)
+    mention = next((token for token in inside if token.entity), None)
+    about: tuple[object, ...] = (0, "", 0, inside[0].group if inside else "other", 0, 0)
     if mention is not None:
-        place, count = index - mention.words[0] + 1, mention.words[1] - mention.words[0]
+        part, count = index - mention.words[0] + 1, mention.words[1] - mention.words[0]
         name = names.get(mention.entity, "")
-        said = (mention.entity, name, mention.occurrence, mention.group, place, count)
+        about = (mention.entity, name, mention.occurrence, mention.group, part, count)
     first = (new[0].log_frequency, new[0].entropy, new[0].static_entropy) if new else (None,) * 3
     return (
         *(document, sentence.paragraph + 1, sentence.index + 1, index, *match.span(), match[0]),
-        *(len(new), *said, int(any(token.unknown for token in new)), len(match[0]), first[0]),
+        *(len(new), *about, int(any(token.unknown for token in new)), len(match[0]), first[0]),
         *(sum(token.surprisal for token in new), first[1]),
         *(sum(token.static_surprisal for token in new), first[2]),
         *(sum(token.surprisal for token in ends), sum(token.static_surprisal for token in ends)),

@@ -1,26 +1,27 @@
-"""Scores of texts in the manner of minicons' IncrementalLMScorer, for those who know it.
+"""Scores of texts with the interface of minicons' IncrementalLMScorer.
 
-    token_score         every word with its log-probability, or surprisal, or probability
-    sequence_score      one number a text: a reduction of its log-probabilities
+    token_score         every word with its log-probability, surprisal or probability
+    sequence_score      one number per text: a reduction of its log-probabilities
     conditional_score   the same for the words that follow a prefix
 
-Names and arguments are theirs; what differs is that the first word has a score too, that a mention
-is one token, and that ends of sentences, which this model predicts, count only with `eos_token`.
+Names and arguments are those of minicons. Three things differ: the first word has a score too, a
+mention is one token, and the ends of sentences, which this model predicts, count only with
+`eos_token`.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, Protocol, overload
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from dntm.corpus.document import AnonymizedDocument, Document
+from dntm.corpus.document import Document
 from dntm.reader.reading import Reading, TokenReading, Unit
 from dntm.reader.text import Kinds, PreparedText, Text
 
 Reduction = Callable[[Tensor], float]
-"""Makes one number of a text's log-probabilities, a vector in reading order."""
+"""Reduces a text's log-probabilities, a vector in reading order, to one number."""
 
 
 def _mean(scores: Tensor) -> float:
@@ -28,7 +29,7 @@ def _mean(scores: Tensor) -> float:
 
 
 class Reads(Protocol):
-    """What can score texts because it can read them."""
+    """A reader, as far as scores need one."""
 
     def prepare(self, text: Text, entities: Kinds = None, *, border: int = 0) -> PreparedText:
         """Find the entities of a text."""
@@ -38,38 +39,12 @@ class Reads(Protocol):
     ) -> Iterator[Reading]:
         """Read texts."""
 
-    def ranks(self, text: Text) -> list[list[int]]:
-        """The rank of every token of each sentence."""
+    def ranks(self, text: Text) -> list[int]:
+        """The rank of every token."""
 
 
 class TextScores:
-    """The scores of whatever can read."""
-
-    @overload
-    def token_score(
-        self: Reads,
-        batch: Text | Sequence[Text],
-        surprisal: bool = False,
-        prob: bool = False,
-        base_two: bool = False,
-        rank: Literal[False] = False,
-        *,
-        entities: Kinds = None,
-        eos_token: bool = False,
-    ) -> list[list[tuple[str, float]]]: ...
-
-    @overload
-    def token_score(
-        self: Reads,
-        batch: Text | Sequence[Text],
-        surprisal: bool = False,
-        prob: bool = False,
-        base_two: bool = False,
-        *,
-        rank: Literal[True],
-        entities: Kinds = None,
-        eos_token: bool = False,
-    ) -> list[list[tuple[str, float, int]]]: ...
+    """The scores of a reader."""
 
     def token_score(
         self: Reads,
@@ -81,25 +56,28 @@ class TextScores:
         *,
         entities: Kinds = None,
         eos_token: bool = False,
-    ) -> list[list[tuple[str, float]]] | list[list[tuple[str, float, int]]]:
+    ) -> list[list[tuple[str, float] | tuple[str, float, int]]]:
         """Each text's words with their log-probability in nats.
 
-        With `surprisal` minus that, with `base_two` in bits, with `prob` the probability. With
-        `rank` a third value: the word's rank among all rows of the vocabulary, 1 the likeliest.
+        `surprisal` negates it, `base_two` converts it to bits, `prob` gives the probability. With
+        `rank` a third value is the word's rank among all rows of the vocabulary, 1 for the most
+        likely.
         """
         _check(surprisal=surprisal, prob=prob, base_two=base_two)
         texts = _prepared(self, batch, entities)
-        scored = [
-            [(token, _value(token, surprisal=surprisal, prob=prob)) for token in tokens]
-            for tokens in _tokens(self, texts, base_two=base_two)
-        ]
-        if not rank:
-            return [[(t.word, v) for t, v in tokens if eos_token or not t.end] for tokens in scored]
-        ranks = [sum(self.ranks(text), start=list[int]()) for text in texts]
-        return [
-            [(t.word, v, r) for (t, v), r in zip(*both, strict=True) if eos_token or not t.end]
-            for both in zip(scored, ranks, strict=True)
-        ]
+        scored: list[list[tuple[str, float] | tuple[str, float, int]]] = []
+        for text, tokens in zip(texts, _tokens(self, texts, base_two=base_two), strict=True):
+            sign = 1 if surprisal else -1
+            values = [math.exp(-t.surprisal) if prob else sign * t.surprisal for t in tokens]
+            ranks = [(r,) for r in self.ranks(text)] if rank else [()] * len(tokens)
+            scored.append(
+                [
+                    (token.word, value, *ranked)
+                    for token, value, ranked in zip(tokens, values, ranks, strict=True)
+                    if eos_token or not token.end
+                ]
+            )
+        return scored
 
     def sequence_score(
         self: Reads,
@@ -111,7 +89,7 @@ class TextScores:
         entities: Kinds = None,
         eos_token: bool = False,
     ) -> list[float]:
-        """One number a text: the reduction (the mean unless told) of its log-probabilities."""
+        """One number per text: the reduction (by default the mean) of its log-probabilities."""
         _check(surprisal=False, prob=prob, base_two=base_two)
         return [
             _reduced(tokens, reduction, prob=prob, eos_token=eos_token)
@@ -130,9 +108,8 @@ class TextScores:
         entities: Kinds = None,
         eos_token: bool = False,
     ) -> list[float]:
-        """Score each stimulus after its prefix (or after the one prefix given for all).
-
-        No mention spans the two: what would be one stays words.
+        """Score each stimulus after its prefix, or after one prefix for all. No mention spans
+        both.
         """
         _check(surprisal=False, prob=prob, base_two=base_two)
         ends = [stimuli] if isinstance(stimuli, str) else list(stimuli)
@@ -150,7 +127,7 @@ class TextScores:
 
 
 def _prepared(reader: Reads, batch: Text | Sequence[Text], entities: Kinds) -> list[PreparedText]:
-    if isinstance(batch, str | Document | AnonymizedDocument | PreparedText):
+    if isinstance(batch, str | Document | PreparedText):
         return [reader.prepare(batch, entities)]
     return [reader.prepare(text, entities) for text in batch]
 
@@ -163,23 +140,17 @@ def _tokens(
 
 
 def _after(prefix: str, tokens: Sequence[TokenReading]) -> Sequence[TokenReading]:
-    """The tokens that come after the prefix."""
+    """The tokens after the prefix."""
     for place, token in enumerate(tokens):
         if token.span[0] >= len(prefix) and not token.end:
             return tokens[place:]
-    raise ValueError(f"no word comes after the prefix {prefix!r}, expected a stimulus of words")
+    raise ValueError(f"no word follows the prefix {prefix!r}, expected a stimulus of words")
 
 
 def _check(*, surprisal: bool, prob: bool, base_two: bool) -> None:
     if prob and (surprisal or base_two):
         other = "surprisal" if surprisal else "base_two"
         raise ValueError(f"prob and {other} are both set, expected one of them")
-
-
-def _value(token: TokenReading, *, surprisal: bool, prob: bool) -> float:
-    if prob:
-        return math.exp(-token.surprisal)
-    return token.surprisal if surprisal else -token.surprisal
 
 
 def _reduced(

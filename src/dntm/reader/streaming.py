@@ -1,22 +1,23 @@
-"""Streaming: texts read sentence by sentence, side by side or one on from where a reading holds.
+"""Streaming: texts are read in batches, or sentence by sentence from any earlier position.
 
-A sentence's reading is what both models say of it, put beside its words (Table 2's groups). Every
-sentence of a stream is known by a digest of all that was read up to it, in which unit and by which
-reader. Where that of a known sentence is the same, so is all that the models would say.
+A `SentenceReading` joins the models' scores with the words of a sentence. Every sentence of a
+stream has a digest of everything read up to it, the unit and the reader. If a known sentence has
+the same digest, it is not read again.
 """
 
 import hashlib
 import re
 import secrets
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
 
 from dntm.corpus.rows import Lender
-from dntm.corpus.vocabulary import BOS, EOS, UNK
-from dntm.model.reading_state import ReadingState
-from dntm.reader.engine import Engine, States, Step
+from dntm.corpus.vocabulary import UNK
+from dntm.reader.engine import Engine, SentenceScores, States
 from dntm.reader.meaning import Meanings
 from dntm.reader.reading import (
     END,
@@ -31,169 +32,149 @@ from dntm.reader.reading import (
 from dntm.reader.text import PreparedText, Word
 
 BATCH = 16
-"""Texts read side by side."""
+"""Texts per batch."""
 LONG = 200
-"""Sentences above which a text is read by itself, so that its readings need not be held."""
+"""A text with more sentences is read alone, so that its reading need not be held in memory."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ReadingPosition:
-    """The place after some sentences of one text: everything carried from one to the next.
+    """The place after some sentences of a text: everything that is carried to the next sentence.
 
-    A position is a value: nothing ever changes it, so a text can be read on from it any number of
-    times, and an edited text from the last position before the edit.
+    A position is immutable: reading can continue from it any number of times.
     """
 
     sentences: int
     """How many sentences have been read."""
-    dynamic: ReadingState
-    static: ReadingState
-    """The state of each model, for a batch of one document."""
-    lender: Lender
-    """Who has which row."""
+    states: States
+    """Both models' states, for a batch of one text."""
+    slots: Lender
+    """The entity in each slot."""
     occurrences: Mapping[int, int]
     """How often each entity has occurred."""
     topics: Mapping[int, torch.Tensor] = field(repr=False)
-    """What the sentences speak of that have mentioned each entity."""
+    """The topic vector of the sentences that mention each entity."""
     names: Mapping[int, str]
-    """What each entity of the text is called, also those still to come."""
+    """The name of each entity of the text, including those not yet mentioned."""
     surfaces: Mapping[tuple[str, ...], int]
     """Capitalised or unknown words that always mention the same entity."""
-    word: int
-    """How many words between white space have been begun."""
     reader: bytes = field(repr=False)
-    """Tells one reader from another: the states mean something to its models only."""
+    """Identifies the reader, whose models the states belong to."""
     digest: bytes = field(repr=False)
-    """Tells one history from another: of all that was read, by which reader and in which unit."""
+    """Identifies everything that was read, by which reader and in which unit."""
 
 
-class Assembly:
-    """Puts what the models say of one text's sentences beside their words, in reading order."""
+class ReadingBuilder:
+    """Joins the models' scores of one text with its words, in reading order."""
 
     def __init__(
-        self,
-        engine: Engine,
-        text: PreparedText,
-        unit: Unit,
-        meanings: Meanings | None,
-        names: Mapping[int, str],
+        self, engine: Engine, text: PreparedText, unit: Unit, meanings: Meanings | None
     ) -> None:
-        self._vocabulary = engine.models.vocabulary
-        self._frequencies = engine.frequencies
-        self.text = text
-        self.unit = unit
-        self.names = names
+        """Without `meanings` entities are left out."""
+        self._engine = engine
         self._meanings = meanings
+        self._nats = NATS[unit]
+        self._word_starts = array("q", (word.start() for word in re.finditer(r"\S+", text.text)))
+        self.text = text
+        self.names = text.names()
         self.index = 0
         self.occurrences: dict[int, int] = {}
         self.topics: dict[int, torch.Tensor] = {}
-        self.words = WordIndex(text.text)
 
-    def add(self, steps: Sequence[Step]) -> list[SentenceReading]:
-        """The readings of the next sentences; without `meanings` none of their entities."""
-        found = self.text.sentences[self.index : self.index + len(steps)]
-        tokens = [list(self._tokens(w, s)) for w, s in zip(found, steps, strict=True)]
-        entities = self._entities(tokens, steps)
-        first = self.index
-        self.index += len(steps)
-        paragraphs = self.text.paragraphs or [0] * len(self.text.sentences)
+    def add(self, scores: Sequence[SentenceScores]) -> list[SentenceReading]:
+        """The readings of the next sentences."""
+        first, end = self.index, self.index + len(scores)
+        words = self.text.sentences[first:end]
+        tokens = [list(self._tokens(w, s)) for w, s in zip(words, scores, strict=True)]
+        entities = self._entities(tokens, scores) if self._meanings else [()] * len(scores)
+        paragraphs = self.text.paragraphs[first:end] or [0] * len(scores)
+        self.index = end
+        parts = zip(tokens, entities, paragraphs, strict=True)
         return [
-            SentenceReading(index=i, tokens=read, entities=entities[i - first], paragraph=p)
-            for i, (read, p) in enumerate(
-                zip(tokens, paragraphs[first : self.index], strict=True), start=first
-            )
+            SentenceReading(index=i, tokens=read, entities=mentioned, paragraph=paragraph)
+            for i, (read, mentioned, paragraph) in enumerate(parts, start=first)
         ]
 
     def skip(self, position: ReadingPosition) -> None:
-        """Go on after a position that an earlier reading of the same beginning reached."""
+        """Continue after a position of an earlier reading with the same beginning."""
         self.index = position.sentences
         self.occurrences = dict(position.occurrences)
         self.topics = dict(position.topics)
-        end = self.text.sentences[self.index - 1][-1].end
-        self.words = WordIndex(self.text.text, position.word, end)
 
-    def _tokens(self, words: Sequence[Word], step: Step) -> Iterator[TokenReading]:
+    def _tokens(self, words: Sequence[Word], scores: SentenceScores) -> Iterator[TokenReading]:
         """Every predicted token of a sentence."""
         follows = 0
-        nats = NATS[self.unit]
         last = words[-1].end if words else 0
-        ending = Word(END, (END,), start=last, end=last)
-        for place, read in enumerate([*words, ending]):
-            entity = read.token if isinstance(read.token, int) else 0
+        end = Word(END, (END,), last, last)
+        for place, word in enumerate([*words, end]):
+            entity = word.token if isinstance(word.token, int) else 0
             group: Group = "following" if follows else "other"
             if entity:
                 self.occurrences[entity] = self.occurrences.get(entity, 0) + 1
                 group = "new" if self.occurrences[entity] == 1 else "reappearing"
-            row = step.rows[place + 1]
+            row = scores.rows[place + 1]
             yield TokenReading(
-                word=read.shown,
+                word=word.shown,
                 entity=entity,
                 occurrence=self.occurrences[entity] if entity else 0,
                 group=group,
-                surprisal=float(-step.dynamic[place]) / nats,
-                static_surprisal=float(-step.static[place]) / nats,
-                entropy=float(step.entropy[place]) / nats,
-                static_entropy=float(step.static_entropy[place]) / nats,
-                unknown=read.unknown or bool(entity and row == UNK),
+                surprisal=float(-scores.dynamic[place]) / self._nats,
+                static_surprisal=float(-scores.static[place]) / self._nats,
+                entropy=float(scores.entropy[place]) / self._nats,
+                static_entropy=float(scores.static_entropy[place]) / self._nats,
+                unknown=row == UNK,
                 end=place == len(words),
                 follows=follows,
-                span=(read.start, read.end),
-                words=self.words.of(read.start, read.end),
-                log_frequency=None if entity else self._frequencies.of(row),
+                span=(word.start, word.end),
+                words=self._words_at(word.start, word.end),
+                log_frequency=None if entity else self._engine.log_frequency(row),
             )
             follows = entity
 
+    def _words_at(self, start: int, end: int) -> tuple[int, int]:
+        """The range of white-space separated words that these characters belong to."""
+        places = (min(start, end - 1), end - 1)
+        first, last = (max(bisect_right(self._word_starts, place) - 1, 0) for place in places)
+        return first, last + 1
+
     def _entities(
-        self,
-        tokens: Sequence[Sequence[TokenReading]],
-        steps: Sequence[Step],
+        self, tokens: Sequence[Sequence[TokenReading]], scores: Sequence[SentenceScores]
     ) -> list[list[EntityReading]]:
-        """The entities mentioned in each sentence as they stand after it."""
-        readings: list[list[EntityReading]] = [[] for _ in steps]
-        flat: list[tuple[int, int, int, int]] = []
+        """The entities mentioned in each sentence as they are after it."""
+        found: list[tuple[int, EntityReading]] = []
         topics: list[tuple[torch.Tensor, torch.Tensor]] = []
-        if self._meanings is None:
-            return readings
-        for s, step in enumerate(steps):
-            rows = (self._vocabulary.entity_at(row) for row in step.rows[1:-1])
+        for s, (sentence, score) in enumerate(zip(tokens, scores, strict=True)):
+            slots = map(self._engine.models.vocabulary.entity_at, score.rows[1:])
             mentioned = {
-                token.entity: (row, token.occurrence)
-                for token, row in zip(tokens[s][:-1], rows, strict=True)
-                if token.entity and row
+                token.entity: (slot, token.occurrence)
+                for token, slot in zip(sentence, slots, strict=True)
+                if token.entity and slot
             }
-            flat += [(s, entity, *both) for entity, both in mentioned.items()]
-            if mentioned:
-                topics += self._speaks_of(step.rows, mentioned)
-        if not flat:
-            return readings
-        before = torch.stack([steps[s].before[row - 1] for s, _, row, _ in flat])
-        after = torch.stack([steps[s].after[row - 1] for s, _, row, _ in flat])
-        spoken_of = [torch.stack(states) for states in zip(*topics, strict=True)]
-        found = self._meanings.of([row for _, _, row, _ in flat], before, after, spoken_of)
-        for (s, entity, row, occurrence), meaning, d in zip(
-            flat, found, after.tolist(), strict=True
-        ):
-            reading = EntityReading(
-                entity=entity,
-                name=self.names[entity],
-                occurrence=occurrence,
-                row=row,
-                representation=d,
-                input_words=meaning.input_words,
-                output_words=meaning.output_words,
-                gained=meaning.gained,
-                lost=meaning.lost,
-                change=meaning.change,
-                taken_for=meaning.taken_for,
-                sure=meaning.sure,
-            )
-            readings[s].append(reading)
+            topics += self._topics(score.rows, mentioned) if mentioned else ()
+            for entity, (slot, occurrence) in mentioned.items():
+                state = EntityReading(
+                    entity=entity,
+                    name=self.names[entity],
+                    occurrence=occurrence,
+                    row=slot,
+                    representation=score.after[slot - 1].tolist(),
+                )
+                found.append((s, state))
+        readings: list[list[EntityReading]] = [[] for _ in scores]
+        if found:
+            assert self._meanings is not None
+            before = torch.stack([scores[s].before[state.row - 1] for s, state in found])
+            after = torch.stack([scores[s].after[state.row - 1] for s, state in found])
+            both = [torch.stack(vectors) for vectors in zip(*topics, strict=True)]
+            described = self._meanings.describe([e for _, e in found], before, after, both)
+            for (s, _), state in zip(found, described, strict=True):
+                readings[s].append(state)
         return readings
 
-    def _speaks_of(
+    def _topics(
         self, sentence: Sequence[int], mentioned: Iterable[int]
     ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """For each entity what its sentences spoke of before this one, and with it."""
+        """The topic vector of each entity before and after this sentence."""
         assert self._meanings is not None
         here = self._meanings.topic(sentence)
         for entity in mentioned:
@@ -202,98 +183,59 @@ class Assembly:
             yield before, self.topics[entity]
 
 
-class WordIndex:
-    """Counts the words of a text between white space, from left to right."""
-
-    def __init__(self, text: str, begun: int = 0, place: int = 0) -> None:
-        self._text = text
-        self.index = begun - 1
-        """The last word that was begun."""
-        self._end = place
-        self._matches = re.compile(r"\S+").finditer(text, place)
-
-    def of(self, start: int, end: int) -> tuple[int, int]:
-        """The words that hold these characters: the first one and the end."""
-        self._reach(start if end > start else start - 1)
-        first = self.index
-        self._reach(end - 1)
-        return max(first, 0), max(self.index, 0) + 1
-
-    def _reach(self, place: int) -> None:
-        while self._end <= place:
-            match = next(self._matches, None)
-            if match is None:
-                return
-            self.index += 1
-            self._end = match.end()
-
-
 def read_sentences(
     engine: Engine, texts: Iterable[PreparedText], unit: Unit, meanings: Meanings | None
-) -> Iterator[tuple[Assembly, list[SentenceReading]]]:
-    """Read these texts to their ends, some sentences at a time, a text after the other.
+) -> Iterator[tuple[PreparedText, list[SentenceReading]]]:
+    """Read texts to their ends, some sentences at a time, one text after the other.
 
-    Short texts are read side by side; of a long one no more is held than a window.
+    Short texts are read in batches; of a long text only one window is held in memory.
     """
     batch: list[PreparedText] = []
     for text in texts:
-        if len(text.sentences) > LONG:
+        is_long = len(text.sentences) > LONG
+        if is_long or len(batch) == BATCH:
             yield from _read_batch(engine, batch, unit, meanings)
             batch = []
-            yield from _read_long(engine, text, unit, meanings)
-            continue
-        batch.append(text)
-        if len(batch) == BATCH:
-            yield from _read_batch(engine, batch, unit, meanings)
-            batch = []
+        if is_long:
+            builder = ReadingBuilder(engine, text, unit, meanings)
+            for [scores] in engine.read([text]):
+                yield text, builder.add(scores)
+        else:
+            batch.append(text)
     yield from _read_batch(engine, batch, unit, meanings)
 
 
 def _read_batch(
     engine: Engine, batch: Sequence[PreparedText], unit: Unit, meanings: Meanings | None
-) -> Iterator[tuple[Assembly, list[SentenceReading]]]:
-    assemblies = [Assembly(engine, text, unit, meanings, text.names()) for text in batch]
+) -> Iterator[tuple[PreparedText, list[SentenceReading]]]:
+    builders = [ReadingBuilder(engine, text, unit, meanings) for text in batch]
     read: list[list[SentenceReading]] = [[] for _ in batch]
     for window in engine.read(batch) if batch else ():
-        for number, steps in enumerate(window):
-            read[number] += assemblies[number].add(steps)
-    yield from zip(assemblies, read, strict=True)
-
-
-def _read_long(
-    engine: Engine, text: PreparedText, unit: Unit, meanings: Meanings | None
-) -> Iterator[tuple[Assembly, list[SentenceReading]]]:
-    assembly = Assembly(engine, text, unit, meanings, text.names())
-    for [steps] in engine.read([text]):
-        yield assembly, assembly.add(steps)
+        for number, scores in enumerate(window):
+            read[number] += builders[number].add(scores)
+    yield from zip(batch, read, strict=True)
 
 
 def read_texts(
     engine: Engine, texts: Iterable[PreparedText], unit: Unit, meanings: Meanings | None
 ) -> Iterator[Reading]:
-    """Read these texts to their ends; without `meanings`, only their tokens."""
+    """Read texts to their ends; without `meanings`, only their tokens."""
     found: list[SentenceReading] = []
-    for assembly, sentences in read_sentences(engine, texts, unit, meanings):
+    for text, sentences in read_sentences(engine, texts, unit, meanings):
         found += sentences
-        if len(found) == len(assembly.text.sentences):
-            yield reading_of(assembly.text, found, unit)
+        if len(found) == len(text.sentences):
+            yield reading_of(text, found, unit)
             found = []
 
 
 def reading_of(text: PreparedText, sentences: Sequence[SentenceReading], unit: Unit) -> Reading:
-    """The reading of a whole text, of which these are all sentences."""
-    return Reading(
-        name=text.name,
-        sentences=sentences,
-        entities=text.names(),
-        unit=unit,
-        notes=text.notes,
-        text=text.text,
-    )
+    """The reading of a whole text from all its sentences."""
+    names = text.names()
+    return Reading(name=text.name, sentences=sentences, entities=names, unit=unit, text=text.text)
 
 
 class Streaming:
-    """Both models, read a sentence at a time."""
+    """Both models, read sentence by sentence."""
 
     def __init__(self, engine: Engine, meanings: Meanings) -> None:
         self._engine = engine
@@ -302,17 +244,14 @@ class Streaming:
 
     def beginning(self, text: PreparedText, unit: Unit) -> ReadingPosition:
         """The position before the first sentence."""
-        dynamic, static = self._engine.initial()
         return ReadingPosition(
             sentences=0,
-            dynamic=dynamic,
-            static=static,
-            lender=self._engine.lender(),
+            states=self._engine.initial(),
+            slots=self._engine.slots(),
             occurrences={},
             topics={},
             names=text.names(),
             surfaces=text.surfaces(self._engine.lexicon),
-            word=0,
             reader=self._reader,
             digest=self._reader + unit.encode(),
         )
@@ -326,57 +265,52 @@ class Streaming:
         return position
 
     def checked(self, position: ReadingPosition) -> ReadingPosition:
-        """The position itself; ValueError where another reader made it."""
+        """The position itself; ValueError if it belongs to another reader."""
         if position.reader != self._reader:
-            raise ValueError(
-                "the position is another reader's, expected one of this reader's own: "
-                "what it holds are the states of that one's models"
-            )
+            raise ValueError("the position belongs to another reader, whose models differ")
         return position
 
     def read(
         self, text: PreparedText, unit: Unit, known: Sequence[SentenceReading] = ()
     ) -> Iterator[SentenceReading]:
-        """Every sentence with the position after it; `known` ones that hold are not read again."""
+        """Every sentence with the position after it; `known` sentences are not read again."""
         position = self.beginning(text, unit)
-        assembly = Assembly(self._engine, text, unit, self._meanings, position.names)
+        builder = ReadingBuilder(self._engine, text, unit, self._meanings)
         for index, words in enumerate(text.sentences):
             digest = _digest(position.digest, words)
             earlier = known[index] if index < len(known) else None
             if earlier and earlier.position and earlier.position.digest == digest:
                 reached = earlier.position
                 position = replace(reached, names=position.names, surfaces=position.surfaces)
-                assembly.skip(position)
-                yield _again(earlier, position)
+                builder.skip(position)
+                yield _renamed(earlier, position)
             else:
                 known = ()
-                read, position = self._step(words, position, assembly)
+                read, position = self._step(words, position, builder)
                 position = replace(position, digest=digest)
                 yield replace(read, position=position)
 
     def _step(
-        self, words: Sequence[Word], position: ReadingPosition, assembly: Assembly
+        self, words: Sequence[Word], position: ReadingPosition, builder: ReadingBuilder
     ) -> tuple[SentenceReading, ReadingPosition]:
-        lender = position.lender.copy()
-        rows, loans = self._engine.rows([word.token for word in words], lender)
-        states = States(position.dynamic, position.static)
-        sentence = [BOS, *rows, EOS]
-        [steps], (dynamic, static) = self._engine.advance([[sentence]], [[loans]], states)
-        [read] = assembly.add(steps)
+        slots = position.slots.copy()
+        encoded = self._engine.encode([[word.token for word in words]], slots)
+        [scores], states = self._engine.advance(
+            [encoded.sentences], [encoded.loans], position.states
+        )
+        [read] = builder.add(scores)
         return read, replace(
             position,
             sentences=position.sentences + 1,
-            dynamic=dynamic,
-            static=static,
-            lender=lender,
-            occurrences=dict(assembly.occurrences),
-            topics=dict(assembly.topics),
-            word=assembly.words.index + 1,
+            states=states,
+            slots=slots,
+            occurrences=dict(builder.occurrences),
+            topics=dict(builder.topics),
         )
 
 
-def _again(earlier: SentenceReading, position: ReadingPosition) -> SentenceReading:
-    """A known sentence, its entities called as they now are: an edit may have renamed them."""
+def _renamed(earlier: SentenceReading, position: ReadingPosition) -> SentenceReading:
+    """A known sentence with the current names of its entities, which an edit may have changed."""
     names: Mapping[int, str] = position.names
     entities = [
         entity

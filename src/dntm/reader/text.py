@@ -1,11 +1,10 @@
-"""From a text to the tokens a model reads, the text's own words and places kept beside them.
+"""From a text to the tokens that a model reads, with their words and places in the text.
 
-The way from text to entities is that of datasets (`corpus.text`, `corpus.anonymize`), with the
-settings that came with the model. A text has as many entities as it has: rows are lent
-(`corpus.rows`).
+Entities are found as in datasets (`corpus.text`, `corpus.anonymize`), with the settings of the
+model. A text may have any number of entities.
 
-A sentence given beside a text (a gap to fill, a beginning to go on from) speaks of its entities:
-by number, [1], or by words that mention one of them and nothing else.
+A sentence that refers to a text (a gap to fill, a beginning to continue) can mention its entities
+by number, such as [1], or by words that mention one of them and nothing else.
 """
 
 import re
@@ -14,16 +13,16 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from dntm.corpus.anonymize import AnonymizeConfig, From, MarkedDocument, find_entities
-from dntm.corpus.document import AnonymizedDocument, Document, Span, Token, check
+from dntm.corpus.document import Document, Span, Token, check
 from dntm.corpus.entities import PRONOUNS, Lexicon
 from dntm.corpus.resolver import Resolver, resolve
 from dntm.corpus.text import WORD_RULES, document_of
 
 Kind = Literal["chains", "names", "unknown", "inline", "resolver", "none"]
 Kinds = Kind | Sequence[Kind] | None
-"""What counts as an entity. None: chains where the text has them, else names and unknown words."""
+"""What counts as an entity. None: chains if the text has them, else names and unknown words."""
 GAP = "[]"
-"""What stands for a missing word."""
+"""A missing word."""
 _WORD = re.compile("|".join((r"\[\d{0,6}\]", *WORD_RULES)))
 
 _CLOSING = frozenset({".", ",", ";", ":", "!", "?", "...", "…", ")", "]", "}", "”", "»", "%"})
@@ -33,16 +32,13 @@ _NOT = ("n't", "n’t")
 
 
 def as_prose(words: Iterable[str]) -> str:
-    """Join words as text has them."""
+    """Join words to running text."""
     written = list(words)
     return "".join(s + word for s, word in zip(spaces_before(written), written, strict=True))
 
 
 def spaces_before(words: Iterable[str]) -> Iterator[str]:
-    """A space or nothing for each word.
-
-    Nothing before a point or a clitic, nor inside quotes and brackets.
-    """
+    """A space or an empty string before each word: none before a point or a clitic, for example."""
     quoted, glued = False, True
     for word in words:
         closes = word in _CLOSING or word.lower() in (*_CLITICS, *_NOT) or (word == '"' and quoted)
@@ -53,19 +49,17 @@ def spaces_before(words: Iterable[str]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A token as the model reads it, and the words of the text it stands for."""
+    """A token as the model reads it, and the words of the text that it stands for."""
 
     token: Token
     words: Sequence[str]
-    unknown: bool = False
-    """Whether the model has no row for it, and takes it for any unknown word."""
     start: int = 0
     end: int = 0
     """Its characters in the text."""
 
     @property
     def shown(self) -> str:
-        """The words as the text has them."""
+        """The words as running text."""
         return as_prose(self.words)
 
 
@@ -79,13 +73,16 @@ class PreparedText:
     name: str
     sentences: Words
     text: str = ""
-    """As it was written; of a document that is no plain text, its words with blanks between."""
+    """The original text; for an annotated document, its words joined by spaces."""
     paragraphs: Sequence[int] = ()
     """The paragraph of each sentence, from 0."""
-    notes: Sequence[str] = ()
+
+    def tokens(self) -> Iterator[list[Token]]:
+        """The tokens of each sentence."""
+        return ([word.token for word in sentence] for sentence in self.sentences)
 
     def names(self) -> dict[int, str]:
-        """What each entity is called: its first mention that is no pronoun, else its first."""
+        """The name of each entity: its first mention that is not a pronoun, else its first."""
         first: dict[int, Word] = {}
         named: dict[int, Word] = {}
         for word in mentions_in(self.sentences):
@@ -95,14 +92,10 @@ class PreparedText:
                 named[entity] = word
         return {entity: named.get(entity, word).shown for entity, word in sorted(first.items())}
 
-    def entities(self) -> int:
-        """How many different ones the text mentions."""
-        return len({word.token for word in mentions_in(self.sentences)})
-
     def surfaces(self, lexicon: Lexicon) -> dict[tuple[str, ...], int]:
-        """Words that mention one entity and nothing else: capitalised, or unknown.
+        """Capitalised or unknown words that mention one entity and nothing else.
 
-        Unknown ones in the model's own spelling, too.
+        Unknown words are also listed in the vocabulary's spelling.
         """
         owners: dict[tuple[str, ...], set[int]] = {}
         for word in mentions_in(self.sentences):
@@ -118,7 +111,7 @@ class PreparedText:
         return {words: next(iter(owner)) for words, owner in owners.items() if len(owner) == 1}
 
 
-Text = str | Document | AnonymizedDocument | PreparedText
+Text = str | Document | PreparedText
 
 
 def prepare(
@@ -130,36 +123,28 @@ def prepare(
     since: From | None = None,
     border: int = 0,
 ) -> PreparedText:
-    """Find the entities of a text; ValueError where it has no word.
+    """Find the entities of a text; ValueError if it has no word.
 
-    `since` says from when on a name or an unknown word is one; as the model's own texts where not
-    given. No mention spans the `border`, before which so many characters stand.
+    `since` says whether a name or an unknown word is an entity from its first mention on or only if
+    it is repeated; if omitted, as in the model's training texts. No mention crosses the `border`, a
+    number of characters.
     """
     if isinstance(text, PreparedText):
         if kinds is not None:
             raise ValueError(
-                f"the text {text.name!r} is prepared already, expected no entities, not {kinds!r}"
+                f"the text {text.name!r} is already prepared, expected no entities, not {kinds!r}"
             )
         return text
-    if not isinstance(text, (str, Document, AnonymizedDocument)):
+    if not isinstance(text, (str, Document)):
         raise TypeError(f"expected a text or a document, not {type(text).__name__} {text!r:.40}")
     chosen = _chosen(text, kinds)
-    if isinstance(text, AnonymizedDocument):
-        document, marked = _of_anonymized(text)
-        marks = marked.mentions
-        if "unknown" in chosen:
-            raise ValueError(f"document {text.name!r} is anonymised already, expected chains")
-    else:
-        document = text if isinstance(text, Document) else _parsed(text, inline="inline" in chosen)
-        check(document)
-        config = AnonymizeConfig(
-            keep_single="inline" in chosen, entities_from=since or _since(lexicon)
-        )
-        found = _with_chains(document, chosen, resolver)
-        marks = find_entities(found, chosen, lexicon, config).mentions
+    document = text if isinstance(text, Document) else _parsed(text, inline="inline" in chosen)
+    check(document)
+    config = AnonymizeConfig(keep_single="inline" in chosen, entities_from=since or _since(lexicon))
+    found = find_entities(_with_chains(document, chosen, resolver), chosen, lexicon, config)
     document = document if document.spans else _written(document)
-    marks = _apart(document, marks, border) if border else marks
-    return _prepared(document, marks, lexicon)
+    mentions = _apart(document, found.mentions, border) if border else found.mentions
+    return _prepared(document, mentions, lexicon)
 
 
 def _since(lexicon: Lexicon) -> From:
@@ -167,11 +152,9 @@ def _since(lexicon: Lexicon) -> From:
     return "repeated" if settings and settings.entities_from == "repeated" else "first"
 
 
-def _chosen(text: str | Document | AnonymizedDocument, kinds: Kinds) -> tuple[Kind, ...]:
+def _chosen(text: str | Document, kinds: Kinds) -> tuple[Kind, ...]:
     if kinds is None:
-        annotated = not isinstance(text, str) and (
-            isinstance(text, AnonymizedDocument) or bool(text.chains)
-        )
+        annotated = isinstance(text, Document) and text.chains
         return ("chains",) if annotated else ("names", "unknown")
     chosen: tuple[Kind, ...] = (kinds,) if isinstance(kinds, str) else tuple(kinds)
     if odd := [kind for kind in chosen if kind not in get_args(Kind)]:
@@ -181,13 +164,8 @@ def _chosen(text: str | Document | AnonymizedDocument, kinds: Kinds) -> tuple[Ki
             "a plain text has no chains: expected names, unknown, inline or resolver, "
             "or an annotated document"
         )
-    if isinstance(text, AnonymizedDocument) and not {"chains", "unknown"}.issuperset(chosen):
-        raise ValueError(
-            f"document {text.name!r} is anonymised already, expected chains, "
-            f"not {', '.join(chosen)}"
-        )
     if "none" in chosen and len(chosen) > 1:
-        raise ValueError(f"entities {', '.join(chosen)}: none goes with no other kind")
+        raise ValueError(f"entities {', '.join(chosen)}: none cannot be combined with another kind")
     return chosen
 
 
@@ -196,51 +174,24 @@ def _parsed(text: str, *, inline: bool) -> Document:
         text.encode()
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"the character {text[error.start]!r} of the text cannot be written as UTF-8"
+            f"the character {text[error.start]!r} of the text cannot be encoded as UTF-8"
         ) from None
     return document_of(text, inline=inline)
 
 
 def _with_chains(document: Document, kinds: Sequence[Kind], resolver: Resolver | None) -> Document:
-    """The document with the chains that count."""
+    """The document with the chains of the chosen kinds."""
     found = document if {"chains", "inline"}.intersection(kinds) else replace(document, chains=())
     if "resolver" in kinds:
         if resolver is None:
-            raise ValueError("entities 'resolver' need a coreference model: none was given")
+            raise ValueError("entities 'resolver' needs a coreference model: none was given")
         resolved = resolve(replace(document, chains=()), resolver)
         found = replace(found, chains=[*found.chains, *resolved.chains])
     return found
 
 
-def _of_anonymized(document: AnonymizedDocument) -> tuple[Document, MarkedDocument]:
-    """The document with its mentions' words, where they are known, and its marks."""
-    mentions = sum(isinstance(t, int) for sentence in document.sentences for t in sentence)
-    if document.surfaces and len(document.surfaces) != mentions:
-        raise ValueError(
-            f"document {document.name!r} has the words of {len(document.surfaces)} mentions, "
-            f"expected {mentions}"
-        )
-    if not any(document.sentences):
-        raise ValueError(f"document {document.name!r} is empty: expected at least one word")
-    surfaces = iter(document.surfaces)
-    sentences: list[list[str]] = []
-    marks: list[list[Span]] = []
-    for sentence in document.sentences:
-        sentences.append([])
-        marks.append([])
-        for token in sentence:
-            start = len(sentences[-1])
-            if isinstance(token, str):
-                sentences[-1].append(token)
-            else:
-                sentences[-1] += next(surfaces, ()) or (f"[{token}]",)
-                marks[-1].append(Span(start, len(sentences[-1]), token))
-    written = Document(name=document.name, sentences=sentences)
-    return written, MarkedDocument(name=document.name, sentences=sentences, mentions=marks)
-
-
 def _written(document: Document) -> Document:
-    """The document with a text: its words with blanks between, a sentence a line."""
+    """The document with a text: one sentence per line, words joined by spaces."""
     spans: list[list[Span]] = []
     place = 0
     for sentence in document.sentences:
@@ -253,24 +204,24 @@ def _written(document: Document) -> Document:
 
 
 def _apart(
-    document: Document, marks: Sequence[Sequence[Span]], border: int
+    document: Document, mentions: Sequence[Sequence[Span]], border: int
 ) -> Sequence[Sequence[Span]]:
-    """The marks without those that begin before the border and end behind it."""
+    """The mentions without those that cross the border."""
     apart = []
-    for spans, found in zip(document.spans, marks, strict=True):
+    for spans, found in zip(document.spans, mentions, strict=True):
         for start, end, _ in spans:
             if start < border < end:
                 word = document.text[start:end]
-                raise ValueError(f"the border lies in {word!r}, expected between two words")
+                raise ValueError(f"the border is inside {word!r}, expected between two words")
         apart.append([m for m in found if not spans[m.start].start < border < spans[m.end - 1].end])
     return apart
 
 
 def _prepared(
-    document: Document, marks: Sequence[Sequence[Span]], lexicon: Lexicon
+    document: Document, mentions: Sequence[Sequence[Span]], lexicon: Lexicon
 ) -> PreparedText:
     name = f"{document.name}:{document.part}" if document.part else document.name
-    marked = MarkedDocument(name=name, sentences=document.sentences, mentions=marks)
+    marked = MarkedDocument(name=name, sentences=document.sentences, mentions=mentions)
     sentences: list[list[Word]] = []
     for words, tokens, spans in zip(
         document.sentences, marked.tokens(), document.spans, strict=True
@@ -278,10 +229,8 @@ def _prepared(
         sentences.append([])
         for first, end, entity in tokens:
             token = lexicon.spelled(words[first]) if entity is None else entity
-            written = [document.text[start:stop] for start, stop, _ in spans[first:end]]
-            unknown = isinstance(token, str) and token not in lexicon.vocabulary
-            place = spans[first].start, spans[end - 1].end
-            sentences[-1].append(Word(token, tuple(written), unknown, *place))
+            surface = tuple(document.text[start:stop] for start, stop, _ in spans[first:end])
+            sentences[-1].append(Word(token, surface, spans[first].start, spans[end - 1].end))
     return PreparedText(
         name=name, sentences=sentences, text=document.text, paragraphs=document.paragraphs
     )
@@ -293,10 +242,10 @@ def tokens_of(
     surfaces: Mapping[tuple[str, ...], int],
     lexicon: Lexicon,
 ) -> list[Token]:
-    """The tokens of a sentence about a text whose entities are known; a gap stays [].
+    """The tokens of a sentence that refers to the entities of a text; a gap stays [].
 
-    [3] is the entity the text itself calls [3] (inline markup), else entity 3; ValueError where
-    there is none.
+    [3] is the entity named [3] in the text (inline markup), else entity 3; ValueError if there is
+    none.
     """
 
     def entity(words: Sequence[str]) -> int | None:
@@ -323,17 +272,17 @@ def tokens_of(
 
 
 def check_entities(tokens: Iterable[Token], names: Mapping[int, str], *, new: bool = False) -> None:
-    """ValueError where a token mentions an entity that the text does not have.
+    """Raise ValueError if a token mentions an entity that the text does not have.
 
-    A `new` one may come, if it has the next number.
+    With `new`, the next number introduces a new entity.
     """
     count = max(names, default=0)
     for token in tokens:
         if new and token == count + 1:
             count += 1
         elif isinstance(token, int) and token not in names and not (new and 0 < token <= count):
-            expected = f"[1] to [{max(names)}]" if names else "none, since it has no entities"
-            raise ValueError(f"[{token}] mentions no entity of the text: expected {expected}")
+            expected = f"expected [1] to [{max(names)}]" if names else "the text has none"
+            raise ValueError(f"[{token}] is not an entity of the text: {expected}")
 
 
 def mentions_in(sentences: Words) -> Iterable[Word]:

@@ -1,15 +1,14 @@
-"""The application: a page and its files, and four questions it may ask.
+"""The application: the page, its files, and the questions it asks.
 
 GET  /              the page
-GET  /static/NAME   its files, from memory
+GET  /static/NAME   its files
 GET  /api/about     the model, the limits, the example texts
-POST /api/read      a text -> its reading, an event a line (`events`)
-POST /api/maps      the beginning of a text -> the maps of its entities, where a reading was stopped
-POST /api/predict   a place in a text -> what both models expected there
+POST /api/read      a text -> its reading, one event per line (`events`)
+POST /api/predict   a place in a text -> what both models predicted there
 
-The page's files are all read when the server starts: no request ever reaches the disk. The export
-is the same page as one file: style and scripts stand inside it, and a slot for the reading, which
-the browser fills. Its policy allows these scripts alone, by their hash.
+All files of the page are loaded when the server starts: no request reaches the disk. The export is
+the same page as one file, with style and scripts inline and a slot for the reading, which the
+browser fills. Its policy allows these scripts alone, by their hash.
 """
 
 import base64
@@ -20,20 +19,18 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from dntm.reader.engine import ModelPair
 from dntm.reader.reader import Reader
 from dntm.web.events import line
-from dntm.web.readings import OpenReading, Readings
-from dntm.web.requests import ENTITIES, Limits, Refused, body_of
+from dntm.web.readings import Readings
+from dntm.web.requests import ENTITIES, Limits, PredictRequest, ReadRequest, Refused, body_of
 from dntm.web.server import Guard
 
 _TYPES = {
@@ -46,7 +43,7 @@ _MODULES = (
     *("dom", "shade", "trail", "map", "predictions", "text", "stream", "export"),
     *("show", "reading", "editing", "app"),
 )
-"""In an order in which each comes after what it imports."""
+"""Each after the modules that it imports."""
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 _LINKS = re.compile(r"^ *<(?:link|script)\b.*\n", re.MULTILINE)
@@ -54,7 +51,7 @@ _LINKS = re.compile(r"^ *<(?:link|script)\b.*\n", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """What is sent, and as what."""
+    """A file of the page."""
 
     content: bytes
     type: str
@@ -62,18 +59,18 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A short text to begin with."""
+    """An example text."""
 
     title: str
     text: str
     edit: tuple[int, str]
-    """A sentence (from 1) and what to put in its place, to see what that does to the meanings."""
+    """A sentence (from 1) and its replacement, to show how an edit changes the predicted words."""
 
 
 def create_app(
     reader: Reader, limits: Limits | None = None, hosts: Collection[str] = ()
 ) -> Starlette:
-    """The application around a reader; `hosts` are names it may be called by."""
+    """The application around a reader; it answers to the host names `hosts`."""
     limits = limits or Limits()
     readings = Readings(reader, limits)
     page = page_files()
@@ -84,26 +81,25 @@ def create_app(
 
     async def static(request: Request) -> Response:
         found = page.get(request.path_params["name"])
-        return _problem(404, "there is no such file") if found is None else _file(found)
+        return _problem(404, "no such file") if found is None else _file(found)
 
     async def about_page(_: Request) -> Response:
         return JSONResponse(about)
 
     async def read(request: Request) -> Response:
-        return _ReadingResponse(await readings.open(await body_of(request, limits)))
-
-    async def maps(request: Request) -> Response:
-        asked = await body_of(request, limits)
-        return JSONResponse(await readings.maps(asked, request.is_disconnected))
+        asked = ReadRequest.parse(await body_of(request, limits), limits)
+        events = readings.read(asked, await readings.prepare(asked))
+        lines = (line(event) async for event in events)
+        return StreamingResponse(lines, media_type="application/x-ndjson")
 
     async def predict(request: Request) -> Response:
-        asked = await body_of(request, limits)
-        return JSONResponse(await readings.predictions(asked, request.is_disconnected))
+        asked = PredictRequest.parse(await body_of(request, limits), limits)
+        return JSONResponse(await readings.predictions(asked))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        readings.workers.close()
+        readings.close()
 
     app = Starlette(
         routes=[
@@ -111,60 +107,34 @@ def create_app(
             Route("/static/{name}", static),
             Route("/api/about", about_page),
             Route("/api/read", read, methods=["POST"]),
-            Route("/api/maps", maps, methods=["POST"]),
             Route("/api/predict", predict, methods=["POST"]),
         ],
         exception_handlers={Refused: _refused},
         lifespan=lifespan,
     )
     app.state.readings = readings
-    # Outside of all that Starlette adds, so that its own answer to a failure has the headers too.
+    # Outermost, so that Starlette's own answer to an error has the headers too.
     app.middleware_stack = Guard(app.build_middleware_stack(), hosts)
     return app
 
 
-class _ReadingResponse(StreamingResponse):
-    """Sends a reading as it is made; ends it when all is sent or the reader has left."""
-
-    def __init__(self, reading: OpenReading) -> None:
-        async def lines() -> AsyncIterator[bytes]:
-            async for event in reading.events():
-                yield line(event)
-
-        super().__init__(lines(), media_type="application/x-ndjson")
-        self._reading = reading
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._reading.close()
-
-
 def _about(reader: Reader, limits: Limits) -> dict[str, Any]:
     return {
-        "model": _called(reader.models),
-        "static": _beside(reader.models),
+        "model": _described(reader.models),
+        "static": reader.models.static_name,
         "characters": limits.characters,
         "entities": [{"value": value, "title": title} for value, (title, _) in ENTITIES.items()],
         "examples": [asdict(example) for example in examples()],
     }
 
 
-def _called(models: ModelPair) -> str:
+def _described(models: ModelPair) -> str:
     words = f"{len(models.vocabulary.words):,} words"
     config = models.dynamic.config
     if config.variant == "baseline":
-        return f"A baseline without dynamic representations, {words}"
+        return f"Baseline without dynamic embeddings, {words}"
     layers = "input and output" if config.variant == "both" else config.variant
-    return f"Model with dynamic {layers}, {config.merging} merging, {words}"
-
-
-def _beside(models: ModelPair) -> str:
-    if models.static.x.weight is models.dynamic.x.weight:
-        return "the same weights without a memory"
-    name = Path(models.static_is).name
-    return "its static twin" if name == "static" else f"the baseline {name}"
+    return f"Model with dynamic {layers} embeddings, {config.merging} merging, {words}"
 
 
 def _file(file: File) -> Response:
@@ -172,8 +142,7 @@ def _file(file: File) -> Response:
 
 
 def _problem(status: int, message: str) -> Response:
-    headers = {"Retry-After": "2"} if status == 503 else None
-    return JSONResponse({"message": message}, status_code=status, headers=headers)
+    return JSONResponse({"message": message}, status_code=status)
 
 
 async def _refused(_: Request, error: Exception) -> Response:
@@ -182,7 +151,7 @@ async def _refused(_: Request, error: Exception) -> Response:
 
 
 def page_files() -> dict[str, File]:
-    """The files of the page by their name; the page itself is `index.html`."""
+    """The files of the page by name; the page itself is `index.html`."""
     found = {}
     for entry in (files("dntm.web") / "static").iterdir():
         suffix = entry.name[entry.name.rfind(".") :]
@@ -193,7 +162,7 @@ def page_files() -> dict[str, File]:
 
 
 def examples() -> list[Example]:
-    """The texts that come with the package: the first line is the title."""
+    """The bundled texts; the first line of each is its title."""
     folder = files("dntm.web") / "texts"
     edits = json.loads((folder / "edits.json").read_text(encoding="utf-8"))
     found = []

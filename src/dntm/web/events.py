@@ -1,13 +1,13 @@
-"""Events: a reading as the page receives it, one JSON object a line.
+"""Events: a reading as the page receives it, one JSON object per line.
 
-start       the reading's id, the entities' names, the raw sentences
+start       the reading's id, the names of its entities, its sentences
 kept        a sentence that the page has already, unchanged
-sentence    its tokens, and the entities it mentions as they stand after it
-map         an entity's path among its nearest words, in the input and in the output space
-end         how much was computed, and how long it took
-error       why it stopped before its end
+sentence    its tokens, and the entities it mentions as they are after it
+map         the path of an entity among its nearest words, in the input and in the output space
+end         how many sentences were computed, and how long it took
+error       why the reading stopped early
 
-The last one is `end` or `error`: without either the answer broke off.
+The last event is `end` or `error`; without either the answer was cut off.
 """
 
 import json
@@ -21,18 +21,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from dntm.reader.meaning import Meanings, how_sure
+from dntm.reader.meaning import Meanings, confidence_label
 from dntm.reader.questions import Candidate, Predictions
 from dntm.reader.reading import SentenceReading
 from dntm.reader.text import PreparedText
-from dntm.web.requests import RawSentence, spaces
 
 NEAREST = 4
-"""How many words a map shows for each mention."""
+"""Words on a map for each mention."""
 WORDS = 24
-"""At most so many words on a map; those of the latest mentions come first."""
-NEW = -1
-"""Stands in a prediction for any entity that has not been mentioned yet."""
+"""Words on a map; those of the latest mentions come first."""
+UNSEEN = -1
+"""The entity number of a prediction that stands for all entities not yet mentioned."""
 
 
 def line(event: dict[str, Any]) -> bytes:
@@ -41,56 +40,52 @@ def line(event: dict[str, Any]) -> bytes:
     return text.encode() + b"\n"
 
 
-def start_event(
-    name: str, sentences: Sequence[RawSentence], prepared: PreparedText, changing: str
-) -> dict[str, Any]:
-    """What is known before the first sentence is read; words are named in space `changing`."""
+def start_event(name: str, prepared: PreparedText, naming_space: str) -> dict[str, Any]:
+    """What is known before the first sentence is read."""
+    ends = [(sentence[0].start, sentence[-1].end) for sentence in prepared.sentences]
     return {
         "kind": "start",
         "id": name,
         "unit": "bits",
-        "changing": changing,
-        "names": {str(number): called for number, called in prepared.names().items()},
-        "notes": list(prepared.notes),
-        "sentences": [{"text": s.text, "paragraph": s.paragraph} for s in sentences],
+        "naming_space": naming_space,
+        "names": {str(number): name for number, name in prepared.names().items()},
+        "sentences": [
+            {"text": prepared.text[start:end], "paragraph": paragraph}
+            for (start, end), paragraph in zip(ends, prepared.paragraphs, strict=True)
+        ],
     }
 
 
-def sentence_event(sentence: SentenceReading, raw: Sequence[RawSentence]) -> dict[str, Any]:
-    """A sentence, with the spaces of the text and certainty in words, without the vectors."""
+def sentence_event(sentence: SentenceReading) -> dict[str, Any]:
+    """A sentence; tokens say whether a space precedes them, entities come without vectors."""
     plain = sentence.to_dict()
-    tokens = plain["tokens"]
-    spaced = spaces(raw[sentence.index].text, [token["word"] for token in tokens])
-    for token, space in zip(tokens, spaced, strict=True):
-        token["space"] = space
+    end = None
+    for token in plain["tokens"]:
+        token["space"] = end is not None and token["span"][0] > end
+        end = token["span"][1]
         for name, value in token.items():
             if isinstance(value, float) and not math.isfinite(value):  # JSON has no NaN
                 token[name] = None
     for entity in plain["entities"]:
         del entity["representation"]
-        entity["certainty"] = how_sure(entity["sure"])
+        entity["confidence_label"] = confidence_label(entity["confidence"])
     return {"kind": "sentence", **plain}
 
 
 def map_events(maps: Mapping[int, Mapping[str, "MeaningMap"]]) -> list[dict[str, Any]]:
-    """An entity's map in each space, one event an entity."""
+    """One event per entity: its map in each space."""
     return [
         {
             "kind": "map",
             "entity": number,
-            "spaces": {name: found.to_dict() for name, found in spaces.items()},
+            "spaces": {name: asdict(found) for name, found in spaces.items()},
         }
         for number, spaces in maps.items()
     ]
 
 
-def end_event(computed: int, seconds: float) -> dict[str, Any]:
-    """The end of a reading that nothing stopped."""
-    return {"kind": "end", "computed": computed, "seconds": round(seconds, 3)}
-
-
 def predictions_answer(found: Predictions, seen: Collection[int], k: int) -> dict[str, Any]:
-    """The k likeliest of each model; entities not mentioned yet are one row, for all of them."""
+    """The k most likely tokens of each model; entities not yet mentioned are one row."""
     return {
         "dynamic": _merged(found.dynamic, "probability", seen)[:k],
         "static": _merged(found.static, "static_probability", seen)[:k],
@@ -101,80 +96,67 @@ def _merged(
     candidates: Sequence[Candidate], by: str, seen: Collection[int]
 ) -> list[dict[str, Any]]:
     rows = [c.to_dict() for c in candidates if not c.entity or c.entity in seen]
-    new = [c for c in candidates if c.entity and c.entity not in seen]
-    if new:
-        sums = {
-            name: sum(getattr(c, name) for c in new)
-            for name in ("probability", "static_probability")
-        }
-        rows.append({"word": "", "entity": NEW, **sums})
+    unseen = [c for c in candidates if c.entity and c.entity not in seen]
+    if unseen:
+        names = ("probability", "static_probability")
+        sums = {name: sum(getattr(c, name) for c in unseen) for name in names}
+        rows.append({"word": "", "entity": UNSEEN, **sums})
     return sorted(rows, key=lambda row: -float(row[by]))
 
 
 @dataclass(slots=True)
-class _Trail:
+class _Path:
     sentences: list[int] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
     d: list[Tensor] = field(default_factory=list)
     nearest: dict[str, list[list[str]]] = field(default_factory=dict)
 
 
-class Trails:
-    """What the maps need of a reading, and no more: of each state its d and its nearest words."""
+class Paths:
+    """The states of every entity during a reading, as far as the maps need them."""
 
     def __init__(self, meanings: Meanings) -> None:
         self._meanings = meanings
-        self._trails: dict[int, _Trail] = {}
-
-    @classmethod
-    def of(cls, sentences: Sequence[SentenceReading], meanings: Meanings) -> "Trails":
-        """Follow the entities through some sentences."""
-        trails = cls(meanings)
-        for sentence in sentences:
-            trails.add(sentence)
-        return trails
+        self._paths: dict[int, _Path] = {}
 
     def add(self, sentence: SentenceReading) -> None:
-        """Follow the entities through one more sentence."""
+        """Add the states after one more sentence."""
         for state in sentence.entities:
-            trail = self._trails.setdefault(state.entity, _Trail())
-            trail.sentences.append(sentence.index)
-            trail.rows.append(state.row)
-            trail.d.append(torch.tensor(state.representation, dtype=torch.float64))
+            path = self._paths.setdefault(state.entity, _Path())
+            path.sentences.append(sentence.index)
+            path.rows.append(state.row)
+            path.d.append(torch.tensor(state.representation, dtype=torch.float64))
             lists = {"input": state.input_words, "output": state.output_words}
-            lists[self._meanings.changing] = state.taken_for or lists[self._meanings.changing]
+            if state.predicted_words:
+                lists[self._meanings.naming_space] = state.predicted_words
             for space, words in lists.items():
                 near = [word.word for word in words[:NEAREST]]
-                trail.nearest.setdefault(space, []).append(near)
+                path.nearest.setdefault(space, []).append(near)
 
     def maps(self) -> dict[int, dict[str, "MeaningMap"]]:
-        """A map for each entity in each space."""
+        """The map of each entity in each space."""
         return {
             number: {
                 name: meaning_map(
-                    trail.sentences,
-                    space.entities(trail.rows, torch.stack(trail.d)).numpy(),
-                    trail.nearest[name],
+                    path.sentences,
+                    space.entities(path.rows, torch.stack(path.d)).numpy(),
+                    path.nearest[name],
                 )
                 for name, space in self._meanings.spaces.items()
             }
-            for number, trail in self._trails.items()
+            for number, path in self._paths.items()
         }
 
 
 @dataclass(frozen=True, slots=True)
 class MeaningMap:
-    """The path of an entity's meaning among its nearest words, as points of a plane."""
+    """The path of an entity's embedding among its nearest words, in two dimensions."""
 
     path: Sequence[tuple[int, float, float]]
-    """Sentence (from zero) and place after each mention."""
+    """Sentence (from 0) and position after each mention."""
     words: Sequence[tuple[str, float, float]]
-    kept: float
-    """The share of the path's movement that the plane shows; 1 where it does not move."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON holds it."""
-        return asdict(self)
+    variance: float
+    """The share of the path's variance that the projection keeps; 1 if the path has none."""
 
 
 def meaning_map(
@@ -182,12 +164,11 @@ def meaning_map(
     path: Float[np.ndarray, "mentions dim"],
     nearest: Sequence[Sequence[str]],
 ) -> MeaningMap:
-    """Lay out the path through `sentences` and the words `nearest` to it after each of them.
+    """Project the path through `sentences` on its first two principal components.
 
-    The vectors have unit length, since nearness is the cosine, and the plane is that of the path's
-    two first principal components. A meaning moves little beside its distance to any word, so that
-    words in the same plane would lie far away from it: a word stands in the middle of the mentions
-    after which it was among the nearest. The same reading gives the same picture.
+    Vectors are scaled to unit length because nearness is a cosine. An embedding moves little
+    compared with its distance to any word. So a word is not projected: it is placed at the mean of
+    the mentions after which it was among the `nearest`. The result is deterministic.
     """
     lengths = np.linalg.norm(path, axis=1, keepdims=True)
     unit = path / np.maximum(lengths, 1e-12)
@@ -197,14 +178,14 @@ def meaning_map(
     places = np.pad(places, ((0, 0), (0, 2 - places.shape[1])))
     largest = np.take_along_axis(places, np.abs(places).argmax(axis=0)[None], axis=0)
     places = places * np.where(largest < 0, -1.0, 1.0)
-    moved = float((centred**2).sum())
+    total = float((centred**2).sum())
     by_rank = zip(*nearest[::-1], strict=False)
     words = list(dict.fromkeys(word for rank in by_rank for word in rank))[:WORDS]
     among = [places[[word in near for near in nearest]].mean(axis=0) for word in words]
     return MeaningMap(
         path=[(s, *_rounded(at)) for s, at in zip(sentences, places, strict=True)],
         words=[(word, *_rounded(at)) for word, at in zip(words, among, strict=True)],
-        kept=float((places**2).sum()) / moved if moved > 1e-12 else 1.0,
+        variance=float((places**2).sum()) / total if total > 1e-12 else 1.0,
     )
 
 

@@ -1,4 +1,4 @@
-// The page: which control does what, and how it begins.
+// The page: event listeners and start.
 
 import { byId, element } from "./dom.js";
 import { edit, readWith } from "./editing.js";
@@ -8,10 +8,10 @@ import { complain, current, given, goTo, isPlaying, pause, play, say, showAll, s
 import { ask } from "./stream.js";
 import { arrows, rove } from "./text.js";
 
-let about = null; // what the server says of itself, once it has
-let described = null; // the promise of it
+let about = null; // the server's answer to /api/about
+let described = null; // the promise of that answer
 
-const OWN = "#own"; // an address that ends so opens without an example
+const OWN = "#own"; // a URL with this fragment opens without an example
 
 function jump(s) {
   pause();
@@ -71,9 +71,9 @@ function listenToForm() {
     const [file] = target.files;
     if (!file) return;
     try {
-      const { characters } = await described; // a file may be chosen before the server has answered
+      const { characters } = await described; // a file can be chosen before the server has answered
       if (file.size > 4 * characters) {
-        complain(`${file.name} has ${file.size.toLocaleString("en")} bytes; a text may have ${characters.toLocaleString("en")} characters.`);
+        complain(`${file.name} has ${file.size.toLocaleString("en")} bytes; the limit is ${characters.toLocaleString("en")} characters.`);
         return;
       }
     } catch (error) {
@@ -83,7 +83,7 @@ function listenToForm() {
     try {
       byId("input").value = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
     } catch {
-      complain(`${file.name} is no text in UTF-8.`);
+      complain(`${file.name} is not UTF-8 text.`);
       return;
     }
     byId("example").value = "";
@@ -105,7 +105,7 @@ function readExample(number) {
   const { text, edit: [sentence, instead] } = about.examples[number];
   byId("input").value = text;
   byId("example").value = String(number);
-  byId("try").textContent = `Try it: make sentence ${sentence} “${instead}”`;
+  byId("try").textContent = `Try it: change sentence ${sentence} to “${instead}”`;
   byId("try").hidden = false;
   read(text, { plays: !matchMedia("(prefers-reduced-motion: reduce)").matches });
 }
@@ -134,8 +134,8 @@ async function start() {
     complain(error.message);
     return;
   }
-  byId("read").disabled = false; // before, there is no choice of what to follow
-  byId("model").textContent = `${about.model}; compared with ${about.static}`;
+  byId("read").disabled = false; // only now is there a choice of what to track
+  byId("model").textContent = `${about.model}. Compared with ${about.static}.`;
   byId("example").append(...about.examples.map(({ title }, i) => element("option", { value: i }, title)));
   byId("entities").append(...about.entities.map(({ value, title }) => element("option", { value }, title)));
   if (location.hash !== OWN) readExample(0);

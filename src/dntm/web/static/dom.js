@@ -1,4 +1,4 @@
-// Elements from data. A text is data, never markup: strings become text nodes, nothing else.
+// Elements from data. Strings become text nodes, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 

@@ -1,4 +1,4 @@
-// Editing a sentence where it stands, one at a time; what follows it is read again.
+// Editing one sentence in place; the text is read again from there.
 
 import { byId } from "./dom.js";
 import { read } from "./reading.js";
@@ -11,7 +11,7 @@ let opened = null; // the sentence being edited
 export function edit(s) {
   if (opened?.editor.isConnected) {
     if (opened.field.value !== opened.text) {
-      say(`Sentence ${opened.s + 1} is being edited: read it or cancel first.`);
+      say(`Sentence ${opened.s + 1} is being edited: apply or cancel the change first.`);
       opened.field.focus();
       return;
     }

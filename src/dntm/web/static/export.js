@@ -1,8 +1,8 @@
-// The export: the page with this reading inside, in one file that needs no server.
+// Export: the page with this reading in one file that needs no server.
 
 import { ask } from "./stream.js";
 
-const SLOT = 'id="reading-data">'; // its first place in the page: where the reading goes
+const SLOT = 'id="reading-data">'; // the reading is inserted after its first occurrence
 
 function download(text, name) {
   const address = URL.createObjectURL(new Blob([text], { type: "text/html" }));
@@ -15,7 +15,7 @@ function download(text, name) {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-// A "<" inside the data could end its script element, so none is written.
+// "<" is escaped because it could end the script element.
 export async function save(state) {
   const page = await (await ask("/static/export.html")).text();
   const data = JSON.stringify(state).replaceAll("<", "\\u003c");

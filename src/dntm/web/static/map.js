@@ -1,4 +1,4 @@
-// The map: the path of a meaning among its nearest words, in two dimensions (PCA, from the server).
+// The map: the path of an entity among its nearest words, projected to 2-D by the server (PCA).
 
 import { drawn, element } from "./dom.js";
 import { hue } from "./shade.js";
@@ -11,7 +11,7 @@ const FONT = "12px system-ui, 'Liberation Sans', sans-serif"; // as in style.css
 const LINE = 14;
 const GAP = 3; // between two labels
 const APART = 20; // between two stops
-const RINGS = [16, 28, 40, 54, 70, 88, 108]; // how far from its place a label may stand
+const RINGS = [16, 28, 40, 54, 70, 88, 108]; // possible distances of a label from its point
 
 const ruler = document.createElement("canvas").getContext("2d");
 
@@ -20,7 +20,7 @@ function points(map) {
   return {
     path: map.path.map(([s, x, y]) => ({ s, x, y })),
     words: map.words.map(([word, x, y]) => ({ word, x, y })),
-    kept: map.kept,
+    variance: map.variance,
   };
 }
 
@@ -37,7 +37,7 @@ function scale(all) {
   });
 }
 
-// Stops that lie on each other are pushed apart, so that every number can be read.
+// Pushes overlapping points apart, so that every number can be read.
 function spread(path) {
   const found = path.map((point) => ({ ...point }));
   for (let round = 0; round < 60; round += 1) {
@@ -65,7 +65,7 @@ function overlaps(one, other) {
   return one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
 }
 
-// Small boxes along the path, so that no label stands on it.
+// Small boxes along the path, which labels avoid.
 function along(path) {
   return path.slice(1).flatMap((to, i) => {
     const steps = Math.ceil(Math.hypot(to.x - path[i].x, to.y - path[i].y) / 6);
@@ -81,7 +81,7 @@ function boxAround(x, y, wide) {
   return { left: x - wide / 2 - GAP, right: x + wide / 2 + GAP, top: y - LINE / 2 - 1, bottom: y + LINE / 2 + 1 };
 }
 
-// Each word stands as near to its place as it covers nothing placed before; else it is left out.
+// Places each label as near to its point as possible without overlap; labels without room are left out.
 function placed(words, obstacles) {
   ruler.font = FONT;
   const taken = [...obstacles];
@@ -134,17 +134,17 @@ export function showMap(view, state, space) {
   const title = `Path of ${called(state, state.entity)} among its nearest words`;
   const svg = drawn(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}; the lines above say the same in words`, style: { "--hue": String(hue(state.entity)) } },
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}; the list above gives the same information as text`, style: { "--hue": String(hue(state.entity)) } },
     line(path, "later"),
     line(past, "past"),
     labels.map(({ word, x, y }) => drawn("text", { class: "label", x: x.toFixed(1), y: (y + 4).toFixed(1), "text-anchor": "middle" }, word)),
     path.map((point) => stop(point, state)),
   );
-  const kept = Math.round(100 * map.kept);
+  const variance = Math.round(100 * map.variance);
   view.replaceChildren(element(
     "figure",
     {},
     svg,
-    element("figcaption", { class: "note" }, `${title}. The numbers are sentences; a word stands by the sentences after which it was near. The plane shows ${kept} % of the movement.`),
+    element("figcaption", { class: "note" }, `${title}. Numbers are sentences; each word is shown near the sentences after which it was a nearest word. 2-D projection (${variance} % of variance).`),
   ));
 }

@@ -1,13 +1,13 @@
-// What was expected at a word, with and without a memory, side by side.
+// Predictions at a word, with and without memory, side by side.
 
 import { element } from "./dom.js";
 import { bits, hue, percent } from "./shade.js";
 
-const NEW = -1; // any name or unknown word that has not been mentioned yet, as the server says it
+const UNSEEN = -1; // the server's number for all entities that have not been mentioned yet
 
-// What comes later in the text is not told: a word has its name from its first mention on.
+// Entities without a mention so far are one row, so that later text is not revealed.
 function label(candidate, state) {
-  if (candidate.entity === NEW) return element("span", { class: "rare" }, "a new name or unknown word");
+  if (candidate.entity === UNSEEN) return element("span", { class: "rare" }, "a new name or unknown word");
   if (candidate.entity) {
     return element(
       "span",
@@ -15,12 +15,12 @@ function label(candidate, state) {
       element("span", { class: "word" }, state.names[candidate.entity]),
     );
   }
-  if (candidate.word === "<unk>") return element("span", { class: "rare" }, "some rare word");
+  if (candidate.word === "<unk>") return element("span", { class: "rare" }, "an unknown word");
   return candidate.word === "<eos>" ? element("span", { class: "rare" }, "the end of the sentence") : candidate.word;
 }
 
 function isActual(candidate, token) {
-  if (token.entity) return candidate.entity === (token.occurrence === 1 ? NEW : token.entity);
+  if (token.entity) return candidate.entity === (token.occurrence === 1 ? UNSEEN : token.entity);
   if (candidate.entity) return false;
   if (token.end) return candidate.word === "<eos>";
   if (token.unknown) return candidate.word === "<unk>";
@@ -40,7 +40,7 @@ function column(title, candidates, field, state, place) {
       candidates.map((candidate) => element(
         "li",
         { class: isActual(candidate, token) ? "actual" : "", style: { "--part": (candidate[field] / most).toFixed(3) } },
-        element("span", { class: "candidate" }, label(candidate, state), isActual(candidate, token) ? element("span", { class: "tick-mark", role: "img", "aria-label": ", the word here" }, " ✓") : ""),
+        element("span", { class: "candidate" }, label(candidate, state), isActual(candidate, token) ? element("span", { class: "tick-mark", role: "img", "aria-label": ", the actual word" }, " ✓") : ""),
         element("span", { class: "part" }, percent(candidate[field])),
       )),
     ),
@@ -55,20 +55,20 @@ function lead(sentence, position) {
 export function showPredictions(view, state, place, found) {
   const sentence = state.sentences[place.sentence];
   const token = sentence.tokens[place.position];
-  const word = token.end ? "the end" : `“${token.word}”`;
+  const word = token.end ? "the end of the sentence" : `“${token.word}”`;
   const beginning = lead(sentence, place.position).slice(-60);
   view.replaceChildren(
     element(
       "p",
       { class: "place" },
       element("span", { class: "note" }, `Sentence ${place.sentence + 1} `),
-      beginning ? `… ${beginning} ` : "at its beginning ",
+      beginning ? `… ${beginning} ` : "",
       element("b", {}, "▁"),
     ),
     element(
       "p",
       { class: "note" },
-      `In its place stands ${word}${token.unknown && !token.entity ? ", which it does not know" : ""}: a surprise of ${bits(token.surprisal)} ${state.unit} with memory, ${bits(token.static_surprisal)} without.`,
+      `Actual word: ${word}${token.unknown && !token.entity ? " (unknown to the model)" : ""}. Surprisal: ${bits(token.surprisal)} ${state.unit} with memory, ${bits(token.static_surprisal)} without.`,
     ),
     found
       ? element("div", { class: "columns" }, column("with memory", found.dynamic, "probability", state, place), column("without memory", found.static, "static_probability", state, place))

@@ -1,4 +1,4 @@
-// Reading a text: the events that build a reading, and the questions about it.
+// Reading a text: the events of a reading, and questions about it.
 
 import { byId, element } from "./dom.js";
 import { showPredictions } from "./predictions.js";
@@ -6,21 +6,21 @@ import { complain, current, empty, given, isPlaying, pause, play, say, showMeani
 import { ask, events, Refusal } from "./stream.js";
 import { find, rove, sentenceRow, whole } from "./text.js";
 
-const ONE_COLUMN = "(max-width: 56rem)"; // as in style.css: the answers stand in a sheet of their own
+const ONE_COLUMN = "(max-width: 56rem)"; // as in style.css: the answers are in a separate sheet
 
-const HINT = "Choose any word of the text to see what was expected in its place.";
-const MARGIN = 8; // above what is brought into view
-const MOST_KEPT = 60; // sentences up to which an export keeps the predictions of every word
-let before = current.state; // the reading that the one under way takes over from
-let running = null; // the AbortController of the reading under way
-let asking = null; // that of the last question for predictions: only its answer is shown
-let mapping = null; // that of the question for the maps of a stopped reading
+const HINT = "Select a word of the text to see the predictions at its position.";
+const MARGIN = 8; // above an element that is scrolled into view
+const EXPORTED = 60; // an export of at most this many sentences contains all predictions
+let before = current.state; // the reading before the current one
+let running = null; // the AbortController of the current reading
+let asking = null; // that of the last request for predictions: only its answer is shown
+let mapping = null; // that of the request for the maps of a stopped reading
 
-function begin({ id, names, notes, unit, changing, sentences }, kind, edit) {
+function begin({ id, names, unit, naming_space, sentences }, kind, edit) {
   asking?.abort();
   asking = null;
   before = current.state;
-  current.state = { ...empty(), id, kind, names, notes, unit, changing, raw: sentences, total: sentences.length, edit };
+  current.state = { ...empty(), id, kind, names, unit, naming_space, raw: sentences, total: sentences.length, edit };
   if (names[before.entity] === before.names[before.entity]) {
     Object.assign(current.state, { entity: before.entity, picked: before.picked });
   }
@@ -60,7 +60,7 @@ function handle(event, kind, { edit = null, plays = false }) {
   }
 }
 
-// `edit` is what was changed since the last reading; a text that `plays` is shown sentence by sentence.
+// `edit` is the change since the last reading; with `plays` the text is shown sentence by sentence.
 export async function read(text, how = {}) {
   running?.abort();
   pause();
@@ -92,7 +92,7 @@ export function stopReading() {
   running?.abort();
 }
 
-// A reading that did not come to its end: what was read of it stays.
+// The sentences of an unfinished reading stay on the page.
 function halted(error, begun) {
   const { sentences, total } = current.state;
   const stopped = error.name === "AbortError";
@@ -116,12 +116,14 @@ async function drawMaps() {
   const { state } = current;
   mapping = new AbortController();
   try {
-    const body = { ...question(state), have: state.sentences.length };
-    const found = await (await ask("/api/maps", body, mapping.signal)).json();
-    for (const { entity, spaces } of found) state.maps[entity] = spaces;
+    const read = state.sentences.length; // the server has them, so that only the maps are computed
+    const body = { ...question(state), text: whole(state.raw.slice(0, read)), have: read };
+    for await (const { kind, entity, spaces } of events(body, mapping.signal)) {
+      if (kind === "map") state.maps[entity] = spaces;
+    }
     if (state === current.state) showMeaning();
   } catch {
-    // no map is drawn; the trail says the same in words
+    // no map is drawn; the list gives the same information
   }
 }
 
@@ -135,7 +137,7 @@ async function answer(state, place) {
   return state.predictions[key];
 }
 
-// A sheet that is read beside the text shows what was asked for: the word's line, or what was expected.
+// On a narrow screen, scrolls the sheet to the selected word or its predictions.
 function bringIntoView(entity) {
   if (!matchMedia(ONE_COLUMN).matches) return;
   const line = entity && byId("chips").querySelector(`[data-entity="${entity}"]`);
@@ -164,10 +166,10 @@ export async function choose(s, p) {
   }
 }
 
-// Every word's predictions, so that an exported page can answer without a server.
+// Loads the predictions of every word, so that an exported page needs no server.
 export async function askForAll() {
   const { state } = current;
-  if (state.sentences.length > MOST_KEPT) return;
+  if (state.sentences.length > EXPORTED) return;
   for (const [s, { tokens }] of state.sentences.entries()) {
     if (tokens.every((_, p) => state.predictions[`${s}.${p}`])) continue;
     say(`Saving: sentence ${s + 1} of ${state.sentences.length} …`);

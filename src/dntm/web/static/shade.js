@@ -1,4 +1,4 @@
-// Colours and numbers: a hue for each entity, a shade for each surprisal.
+// Colours and numbers: a hue per entity, a shade per surprisal.
 
 const GOLDEN_ANGLE = 137.508;
 const DARKEST = 16; // bits at which the shade is full
@@ -21,7 +21,7 @@ export function percent(share) {
   return "< 0.1 %";
 }
 
-// The difference is what the dynamic model saves: static minus dynamic.
+// The difference is static minus dynamic surprisal.
 export function shown(token, mode) {
   if (mode === "static") return token.static_surprisal;
   if (mode === "difference") return token.static_surprisal - token.surprisal;
@@ -33,11 +33,11 @@ export function strength(value, mode) {
   return Math.min(1, Math.abs(value) / full);
 }
 
-const MARKED = "Coloured words are followed; dotted ones are not known to the reader.";
+const MARKED = "Coloured words are tracked; the model does not know dotted words.";
 
 export const LEGENDS = {
   off: MARKED,
-  dynamic: `The stronger the shade of a word, the less it was expected. ${MARKED}`,
-  static: `The stronger the shade of a word, the less a reader without memory expected it. ${MARKED}`,
-  difference: "Green: better expected with memory. Dotted, red: worse.",
+  dynamic: `Darker words have a higher surprisal. ${MARKED}`,
+  static: `Darker words have a higher surprisal without memory. ${MARKED}`,
+  difference: "Green: lower surprisal with memory. Dotted red: higher.",
 };

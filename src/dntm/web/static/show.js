@@ -1,4 +1,4 @@
-// What the page shows of a reading: its state, and the views of it.
+// The state of the page and its views.
 
 import { byId, chosen } from "./dom.js";
 import { embedded } from "./export.js";
@@ -7,17 +7,17 @@ import { bits, LEGENDS } from "./shade.js";
 import { find, mark, paint, rove, sentenceRow } from "./text.js";
 import { mentioned, showChips, showCompare, showNearest, showTrail } from "./trail.js";
 
-const PACE = 1300; // milliseconds a sentence, when the page reads by itself
+const PACE = 1300; // milliseconds per sentence during playback
 
-export const given = embedded(); // the reading of an exported page; none on the served one
+export const given = embedded(); // the reading of an exported page, else null
 export const current = { state: empty() };
 let painting = false;
-let playing = null; // the timer of a reading that is played
+let playing = null; // the timer of the playback
 
 export function empty() {
   return {
-    id: "", kind: "", sentences: [], raw: [], names: {}, maps: {}, notes: [], predictions: {},
-    unit: "bits", changing: "input", total: 0, at: 0, entity: 0, picked: false, place: null, edit: null,
+    id: "", kind: "", sentences: [], raw: [], names: {}, maps: {}, predictions: {},
+    unit: "bits", naming_space: "input", total: 0, at: 0, entity: 0, picked: false, place: null, edit: null,
   };
 }
 
@@ -56,10 +56,10 @@ function showTotals() {
   const tokens = state.sentences.flatMap((sentence) => sentence.tokens);
   const mean = (field, some) => bits(some.reduce((sum, token) => sum + token[field], 0) / some.length);
   const said = (name, some) => (some.length
-    ? `${name}: ${mean("surprisal", some)} ${state.unit} a word with memory, ${mean("static_surprisal", some)} without`
+    ? `${name}: ${mean("surprisal", some)} ${state.unit} per word with memory, ${mean("static_surprisal", some)} without`
     : "");
   const back = tokens.filter((token) => token.group === "reappearing");
-  byId("totals").textContent = [said("Surprise of all words", tokens), said("of words that come back", back), ...state.notes]
+  byId("totals").textContent = [said("Surprisal of all words", tokens), said("of tracked words after their first mention", back)]
     .filter(Boolean).join(" · ");
 }
 
@@ -69,7 +69,7 @@ export function showAll() {
   showTotals();
 }
 
-// While sentences stream in, the page is painted once a frame.
+// While sentences arrive, the page is painted once per frame.
 export function showSoon() {
   if (painting) return;
   painting = true;
@@ -85,7 +85,7 @@ export function goTo(s) {
   showMeaning();
 }
 
-// Playing: the meanings sentence by sentence, from the beginning, at the pace of a reader.
+// Playback: shows the guesses after each sentence, from the beginning.
 export function play() {
   pause();
   const { state } = current;

@@ -1,15 +1,15 @@
-// Talks to the server: a reading comes as one JSON value a line, as it is computed.
+// Requests to the server: a reading arrives as one JSON value per line, as it is computed.
 
-const BROKEN_OFF = "The answer broke off.";
+const CUT_OFF = "The answer was cut off.";
 
 export class Refusal extends Error {}
 
 async function refusal(response) {
-  let message = `The server answered ${response.status}.`;
+  let message = response.status === 503 ? "The server is busy. Try again in a moment." : `The server answered ${response.status}.`;
   try {
     message = (await response.json()).message ?? message;
   } catch {
-    // no JSON: the status says all there is
+    // not JSON: only the status is known
   }
   return new Refusal(message);
 }
@@ -47,7 +47,7 @@ export async function* events(body, signal) {
       yield event;
     }
   }
-  if (last !== "end" && last !== "error") throw new Refusal(BROKEN_OFF);
+  if (last !== "end" && last !== "error") throw new Refusal(CUT_OFF);
 }
 
 async function piece(reader) {
@@ -55,6 +55,6 @@ async function piece(reader) {
     return await reader.read();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refusal(BROKEN_OFF);
+    throw new Refusal(CUT_OFF);
   }
 }

@@ -1,15 +1,15 @@
-// The text, a row a sentence, a button a word: entities in their colours, surprisal as shade.
+// The text: one row per sentence, one button per word; entities are coloured, surprisal is a shade.
 
 import { element } from "./dom.js";
 import { bits, hue, shown, strength } from "./shade.js";
 
 const LITTLE = 0.3; // bits below which a difference is not marked
-const LONGEST = 30; // letters that fit beside each other on a phone
+const LONGEST = 30; // letters that fit in one line of a phone
 
 function spoken(token, unit) {
   const name = token.end ? "end of the sentence" : token.word;
-  const kind = token.entity ? ", followed" : token.unknown ? ", not known" : "";
-  return `${name}${kind}, surprise ${bits(token.surprisal)} ${unit} with memory, ${bits(token.static_surprisal)} without`;
+  const kind = token.entity ? ", tracked" : token.unknown ? ", unknown" : "";
+  return `${name}${kind}, surprisal ${bits(token.surprisal)} ${unit} with memory, ${bits(token.static_surprisal)} without`;
 }
 
 function wordButton(token, s, p, unit) {
@@ -33,7 +33,7 @@ function wordButton(token, s, p, unit) {
 
 export function sentenceRow(sentence, s, unit, editable) {
   const words = element("p", { class: "words" });
-  let together = null; // tokens without a space between them are not torn apart, unless too long
+  let together = null; // tokens without a space between them stay on one line, unless too long
   sentence.tokens.forEach((token, p) => {
     if (token.space || !together) {
       together = element("span", { class: "together" });
@@ -44,7 +44,7 @@ export function sentenceRow(sentence, s, unit, editable) {
   });
   const go = element(
     "button",
-    { type: "button", class: "go", "data-go": s, "aria-label": `Meanings after sentence ${s + 1}`, title: "What was known after this sentence" },
+    { type: "button", class: "go", "data-go": s, "aria-label": `Guesses after sentence ${s + 1}`, title: "Show the guesses after this sentence" },
     String(s + 1),
   );
   const edit = element(
@@ -82,7 +82,7 @@ export function editorRow(text, s, done, cancel) {
   );
 }
 
-// The text that sentences make: one line a paragraph, an empty line between two.
+// Joins sentences to a text: one line per paragraph, separated by blank lines.
 export function whole(sentences) {
   const paragraphs = [];
   sentences.forEach(({ text, paragraph }, s) => {

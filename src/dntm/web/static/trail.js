@@ -1,15 +1,15 @@
-// What the words are taken for: a line for each, after each mention, before and after an edit.
+// Best guesses for each tracked word, after each mention, and before and after an edit.
 
 import { element } from "./dom.js";
 import { hue, percent } from "./shade.js";
 
-const WORDS = 3; // so many words say what a word is taken for
+const WORDS = 3; // words per guess
 
 export function called(state, entity) {
   return state.names[entity] ?? `[${entity}]`;
 }
 
-// Every state of an entity, in order: the sentence (from zero) and what the reader said there.
+// Every state of an entity, in order, with its sentence (from 0).
 export function states(state, entity) {
   return state.sentences.flatMap((sentence, s) =>
     (sentence.entities ?? []).filter((one) => one.entity === entity).map((one) => ({ ...one, s })));
@@ -30,29 +30,29 @@ function times(count) {
 }
 
 function guess(one) {
-  return one.taken_for.slice(0, WORDS).map(({ word }) => word).join(", ");
+  return one.predicted_words.slice(0, WORDS).map(({ word }) => word).join(", ");
 }
 
-function certainty(one) {
-  if (one.sure === null || one.sure === undefined) return "";
+function confidence(one) {
+  if (one.confidence === null || one.confidence === undefined) return "";
   return element(
     "span",
-    { class: "sure", style: { "--part": one.sure.toFixed(3) }, title: "How likely it is one of these words" },
-    `${one.certainty}, ${percent(one.sure)}`,
+    { class: "confidence", style: { "--part": one.confidence.toFixed(3) }, title: "Probability of these words together" },
+    `${one.confidence_label}, ${percent(one.confidence)}`,
   );
 }
 
-// One line that a child understands: "after 3 mentions: horse, dog, cow".
-function takenFor(one) {
+// One line: "after 3 mentions: horse, dog, cow".
+function guessLine(one) {
   if (!one) return element("span", { class: "line note" }, "not mentioned yet");
-  if (!one.taken_for.length) return element("span", { class: "line note" }, "this model forms no meanings");
+  if (!one.predicted_words.length) return element("span", { class: "line note" }, "this model makes no guesses");
   return element(
     "span",
     { class: "line" },
     element("span", { class: "when" }, `${times(one.occurrence)}: `),
     element("b", { class: "guess" }, guess(one)),
     " ",
-    certainty(one),
+    confidence(one),
   );
 }
 
@@ -71,9 +71,9 @@ export function showChips(view, state) {
     " ",
     element("span", { class: "count", "aria-label": `${count} times in the text` }, `×${count}`),
     " ",
-    takenFor(states(state, entity).findLast((one) => one.s < state.at)),
+    guessLine(states(state, entity).findLast((one) => one.s < state.at)),
   ));
-  const none = "No name or unknown word was found in this text, so there is none to follow.";
+  const none = "This text contains no names or unknown words to track.";
   const focused = view.contains(document.activeElement) ? document.activeElement.dataset.entity : null;
   view.replaceChildren(...(found.length ? chips : [element("p", { class: "note" }, none)]));
   if (focused) view.querySelector(`[data-entity="${focused}"]`)?.focus();
@@ -88,11 +88,11 @@ function mention(one, state) {
       { type: "button", class: "go", "data-go": one.s, "aria-label": `Go to sentence ${one.s + 1}`, title: `sentence ${one.s + 1}` },
       String(one.s + 1),
     ),
-    takenFor(one),
+    guessLine(one),
   );
 }
 
-// The chosen word, mention by mention.
+// The selected word, mention by mention.
 export function showTrail(view, state) {
   const all = states(state, state.entity).filter((one) => one.s < state.at);
   if (!all.length) {
@@ -124,30 +124,27 @@ function moved(title, sign, words) {
   return element("p", { class: "moved" }, element("b", {}, `${sign} ${title}: `), words.slice(0, 4).map((w) => w.word).join(", "));
 }
 
-// The nearest words of the chosen word in one of the two spaces, and what the sentence changed.
+// The nearest words of the selected word in one of the two spaces, and what the sentence changed.
 export function showNearest(view, state, space) {
   const one = states(state, state.entity).findLast((found) => found.s < state.at);
   if (!one) {
     view.replaceChildren();
     return;
   }
-  const changes = space === state.changing;
+  const changes = space === state.naming_space;
   view.replaceChildren(
     wordList(one[`${space}_words`].slice(0, 6), `Nearest words of ${called(state, state.entity)}`),
-    changes ? moved("likelier through the last sentence", "▲", one.gained) : "",
+    changes ? moved("more likely after the last mention", "▲", one.gained) : "",
     changes ? moved("less likely", "▼", one.lost) : "",
   );
 }
 
-// What each word was last taken for, by its name: an edit may number the words anew.
+// The last guesses by name, because an edit can change the numbers.
 export function lastStates(state) {
-  return Object.fromEntries(mentioned(state).map(([entity]) => {
-    const { occurrence, taken_for, sure, certainty: phrase } = states(state, entity).at(-1);
-    return [called(state, entity), { occurrence, taken_for, sure, certainty: phrase }];
-  }));
+  return Object.fromEntries(mentioned(state).map(([entity]) => [called(state, entity), states(state, entity).at(-1)]));
 }
 
-// The meanings before and after an edit, side by side; those that stayed the same are left out.
+// The guesses before and after an edit, side by side; unchanged ones are left out.
 export function showCompare(view, state) {
   view.hidden = !state.edit;
   if (!state.edit) return;
@@ -160,14 +157,14 @@ export function showCompare(view, state) {
     "tr",
     {},
     element("th", { scope: "row" }, name),
-    element("td", {}, before[name] ? takenFor(before[name]) : gone()),
-    element("td", {}, after[name] ? takenFor(after[name]) : gone()),
+    element("td", {}, before[name] ? guessLine(before[name]) : gone()),
+    element("td", {}, after[name] ? guessLine(after[name]) : gone()),
   ));
   const head = element("tr", {}, element("td", {}), element("th", { scope: "col" }, "before"), element("th", { scope: "col" }, "after"));
   view.querySelector("#changed").replaceChildren(
     element("p", { class: "note" }, `Sentence ${s + 1}: `, element("del", {}, from), " ", element("ins", {}, to)),
     names.length
       ? element("table", {}, element("thead", {}, head), element("tbody", {}, rows))
-      : element("p", {}, "Every word is taken for the same as before."),
+      : element("p", {}, "No guess has changed."),
   );
 }
