@@ -54,7 +54,7 @@ def measure(options: ReadingOptions) -> dict[str, Any]:
     return {
         "words": words,
         "tokens": tokens,
-        "entities": prepared.entities(),
+        "entities": len(prepared.names()),
         "vocabulary": len(reader.vocabulary),
         "words_per_second": words / took,
         "output_words_per_second": words / tokens / _output_seconds(reader),

@@ -7,7 +7,7 @@ from dntm.reader.text import prepare
 from dntm.web.events import start_event
 from dntm.web.requests import Limits, ReadRequest
 
-LEXICON = Lexicon(Vocabulary.from_counts({"a": 2, "b": 1}, size=60, entities=50))
+LEXICON = Lexicon(Vocabulary(("a", "b"), entities=4))
 TEXTS = st.text(alphabet="aB1 .!?\"'()[]\n\r\t\x0b\x85\u2028é-…", max_size=60)
 
 

@@ -68,8 +68,8 @@ class ModelPair:
             other, name = baseline(bundled, model.vocabulary), "the static baseline"
         else:
             other, name = without_memory(model.model), "the same weights without memory"
-        pair = (_prepared(each, precision) for each in (model.model, other))
-        return cls(*pair, model.vocabulary, name)
+        dynamic, other = _prepared(model.model, precision), _prepared(other, precision)
+        return cls(dynamic, other, model.vocabulary, name)
 
 
 def without_memory(model: DynamicTextModel) -> DynamicTextModel:

@@ -83,9 +83,8 @@ class Meanings:
         self._k = k
         self.naming_space = "input" if model.config.dynamic_input else "output"
         """The space in which words are predicted."""
-        naming = getattr(model, "naming", None)
-        trained = naming is not None and self.naming_space == "input"
-        self._s = float(naming.s.detach()) if trained else None
+        naming = getattr(model, "naming", None) if self.naming_space == "input" else None
+        self._s = None if naming is None else float(naming.s.detach())
 
     @cached_property
     def spaces(self) -> Mapping[str, "Space"]:

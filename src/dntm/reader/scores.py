@@ -11,7 +11,7 @@ mention is one token, and the ends of sentences, which this model predicts, coun
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -56,8 +56,8 @@ class TextScores:
         *,
         entities: Kinds = None,
         eos_token: bool = False,
-    ) -> list[list[tuple[str, float] | tuple[str, float, int]]]:
-        """Each text's words with their log-probability in nats.
+    ) -> list[list[tuple[Any, ...]]]:
+        """The pair (word, log-probability in nats) for each word of each text.
 
         `surprisal` negates it, `base_two` converts it to bits, `prob` gives the probability. With
         `rank` a third value is the word's rank among all rows of the vocabulary, 1 for the most
@@ -65,7 +65,7 @@ class TextScores:
         """
         _check(surprisal=surprisal, prob=prob, base_two=base_two)
         texts = _prepared(self, batch, entities)
-        scored: list[list[tuple[str, float] | tuple[str, float, int]]] = []
+        scored: list[list[tuple[Any, ...]]] = []
         for text, tokens in zip(texts, _tokens(self, texts, base_two=base_two), strict=True):
             sign = 1 if surprisal else -1
             values = [math.exp(-t.surprisal) if prob else sign * t.surprisal for t in tokens]
