@@ -141,10 +141,11 @@ def prepare(
     document = text if isinstance(text, Document) else _parsed(text, inline="inline" in chosen)
     check(document)
     config = AnonymizeConfig(keep_single="inline" in chosen, entities_from=since or _since(lexicon))
-    found = find_entities(_with_chains(document, chosen, resolver), chosen, lexicon, config)
+    marked = find_entities(_with_chains(document, chosen, resolver), chosen, lexicon, config)
     document = document if document.spans else _written(document)
-    mentions = _apart(document, found.mentions, border) if border else found.mentions
-    return _prepared(document, mentions, lexicon)
+    if border:
+        marked = replace(marked, mentions=_apart(document, marked.mentions, border))
+    return _prepared(document, marked, lexicon)
 
 
 def _since(lexicon: Lexicon) -> From:
@@ -217,11 +218,7 @@ def _apart(
     return apart
 
 
-def _prepared(
-    document: Document, mentions: Sequence[Sequence[Span]], lexicon: Lexicon
-) -> PreparedText:
-    name = f"{document.name}:{document.part}" if document.part else document.name
-    marked = MarkedDocument(name=name, sentences=document.sentences, mentions=mentions)
+def _prepared(document: Document, marked: MarkedDocument, lexicon: Lexicon) -> PreparedText:
     sentences: list[list[Word]] = []
     for words, tokens, spans in zip(
         document.sentences, marked.tokens(), document.spans, strict=True
@@ -232,7 +229,10 @@ def _prepared(
             surface = tuple(document.text[start:stop] for start, stop, _ in spans[first:end])
             sentences[-1].append(Word(token, surface, spans[first].start, spans[end - 1].end))
     return PreparedText(
-        name=name, sentences=sentences, text=document.text, paragraphs=document.paragraphs
+        name=marked.name,
+        sentences=sentences,
+        text=document.text,
+        paragraphs=document.paragraphs,
     )
 
 
