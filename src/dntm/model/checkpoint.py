@@ -4,16 +4,12 @@
     config.json         every field of ModelConfig, `model_type` and `format_version`
     vocab.txt           the label of each row
 
-A save goes into a temporary folder beside its target and is then moved into place, so that an
-interrupted save or a full disk loses nothing.
+A checkpoint is written to a temporary folder and moved into place, so that an interrupted save or a
+full disk loses nothing.
 
-A flipped bit makes another model, or one of NaN, whose every rank is the best, since comparisons
-with NaN are false; another word in a row reads another text. So the header of the weights has a
-checksum of their names, types, shapes and bytes and one of the files beside them, which loading
-verifies (files written before there were any have none); and weights are finite floating-point
-numbers, or refused.
-
-Version 1 called W_dx and W_dy both W_d; it is still read.
+The header of the weights holds a checksum of the tensors (names, types, shapes, bytes) and one of
+the other files. Loading verifies both, and refuses weights that are not finite floating-point
+numbers: with NaN every comparison is false, and every rank would be the best.
 """
 
 import hashlib
@@ -35,45 +31,39 @@ from dntm.model.language_model import DynamicTextModel
 from dntm.settings import cut, read_json
 
 MODEL_TYPE, ENCODER_TYPE = "dntm", "dntm-encoder"
-"""What `config.json` says of a language model and of a pretraining."""
-FORMAT_VERSION = 2
-READABLE = (1, 2)
-"""Format versions that can be read."""
-RENAMED = {"x.W_d": "x.W_dx", "output.y.W_d": "output.y.W_dy"}
-"""What version 1 called some parameters."""
+"""`model_type` of a language model and of a pretrained encoder."""
+FORMAT_VERSION = 3
 WEIGHTS, CONFIG, VOCABULARY = "model.safetensors", "config.json", "vocab.txt"
-ADDED = {"salience", "newcomer", "direct", "pointer", "naming", "kind", "layers", "heads"}
-"""Settings that checkpoints written before them lack; they mean the default."""
 CHECKSUM = "sha256"
-"""Where the header of the weights has it."""
-BESIDE = "beside"
-"""Where it has that of the files beside them."""
-TIED = "output.y.weight"
-"""The name under which a tied table is not saved a second time."""
+"""Header field with the checksum of the tensors."""
+OTHER_FILES = "files"
+"""Header field with the checksum of the other files."""
+TIED = "output.weight"
+"""A tied table is saved once, under the name of the input embeddings."""
 
 SHIPPED = Path(__file__).parents[1] / "pretrained"
-"""Where the model that comes with the package lies."""
+"""The folder of the bundled model."""
 
 
 def folder_of(path: Path | str | None) -> Path:
-    """The folder of a model; of the one that comes with the package for None and "default"."""
+    """The folder of a model; None and "default" stand for the bundled model."""
     if path is not None and str(path) != "default":
         return Path(path)
     if not (SHIPPED / "config.json").is_file():
         raise ValueError(
-            "no model given, and none comes with this installation: "
+            "no model given, and this installation has no bundled model: "
             "pass the folder of a run or a checkpoint"
         )
     return SHIPPED
 
 
 def best_of(run: Path) -> Path:
-    """The best checkpoint of a run folder, or the folder itself where it is a checkpoint."""
+    """The best checkpoint of a run folder, or the folder itself if it is a checkpoint."""
     return run / "best" if (run / "best").is_dir() else run
 
 
 def is_language_model(folder: Path) -> bool:
-    """Whether a folder holds a language model rather than, say, a pretraining's checkpoint."""
+    """Whether a folder holds a language model."""
     try:
         settings = read_json(folder / CONFIG)
     except (OSError, ValueError):
@@ -82,7 +72,7 @@ def is_language_model(folder: Path) -> bool:
 
 
 def save_pretrained(model: DynamicTextModel, vocabulary: Vocabulary, directory: Path) -> None:
-    """Write a checkpoint; one that stood there before is replaced."""
+    """Write a checkpoint; an existing one is replaced."""
     with new_folder(directory, overwrite=True) as folder:
         write_checkpoint(model, vocabulary, folder)
 
@@ -90,7 +80,7 @@ def save_pretrained(model: DynamicTextModel, vocabulary: Vocabulary, directory: 
 def write_checkpoint(
     model: DynamicTextModel, vocabulary: Vocabulary, folder: Path, *, half: bool = False
 ) -> None:
-    """Write the files into a folder that is there; with `half` weights take two bytes each."""
+    """Write the files into an existing folder; with `half`, weights take two bytes each."""
     if len(vocabulary) != model.config.vocabulary:
         raise ValueError(
             f"a vocabulary of {len(vocabulary)} rows for a model of {model.config.vocabulary}, "
@@ -110,14 +100,14 @@ def write_files(
     vocabulary: Vocabulary,
     folder: Path,
 ) -> None:
-    """The three files of a checkpoint of any kind."""
+    """Write the three files of a checkpoint of any kind."""
     (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     vocabulary.save(folder)
-    save_tensors(tensors, folder / WEIGHTS, beside=_digest(folder))
+    save_tensors(tensors, folder / WEIGHTS, other_files=_digest(folder))
 
 
 def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:
-    """Read a checkpoint; the model is ready to read texts (in evaluation mode)."""
+    """Read a checkpoint; the model is in evaluation mode."""
     for name in (CONFIG, VOCABULARY, WEIGHTS):
         if not (directory / name).is_file():
             raise ValueError(f"{directory / name} is missing, expected a folder with a checkpoint")
@@ -128,7 +118,6 @@ def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:
             f"{directory / VOCABULARY}: {len(vocabulary)} rows, expected {config.vocabulary}"
         )
     weights = _weights(config, directory / WEIGHTS)
-    check_beside(directory)
     model = DynamicTextModel(config)
     model.load_state_dict(weights, strict=False)
     return model.eval(), vocabulary
@@ -143,13 +132,12 @@ def _parameters(model: DynamicTextModel) -> dict[str, Tensor]:
 def _config(path: Path) -> ModelConfig:
     settings = read_json(path)
     if (kind := settings.pop("model_type", None)) != MODEL_TYPE:
-        what = ": this is a pretraining, no language model" if kind == ENCODER_TYPE else ""
+        what = ": this is a pretrained encoder" if kind == ENCODER_TYPE else ""
         raise ValueError(f'{path}: expected "model_type": "{MODEL_TYPE}"{what}')
-    if (version := settings.pop("format_version", None)) not in READABLE:
-        readable = " or ".join(map(str, READABLE))
-        raise ValueError(f"{path}: format_version {version!r:.40}, expected {readable}")
+    if (version := settings.pop("format_version", None)) != FORMAT_VERSION:
+        raise ValueError(f"{path}: format_version {version!r:.40}, expected {FORMAT_VERSION}")
     expected = {field.name for field in fields(ModelConfig)}
-    if odd := expected.symmetric_difference(settings) - (ADDED - settings.keys()):
+    if odd := expected.symmetric_difference(settings):
         named = cut(", ".join(sorted(odd)), 200)
         raise ValueError(f"{path}: missing or unknown settings {named}")
     try:
@@ -159,8 +147,8 @@ def _config(path: Path) -> ModelConfig:
 
 
 def _weights(config: ModelConfig, path: Path) -> dict[str, Tensor]:
-    """The weights of a file, which are those of such a model before any is made."""
-    loaded = current_names(load_tensors(path))
+    """The weights of a file, checked against the shapes of the model."""
+    loaded = load_tensors(path)
     check_weights(loaded, path)
     with torch.device("meta"):
         expected = _parameters(DynamicTextModel(config))
@@ -168,22 +156,12 @@ def _weights(config: ModelConfig, path: Path) -> dict[str, Tensor]:
     return loaded
 
 
-def current_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The same tensors, those that version 1 named otherwise under their names of today."""
-
-    def current(name: str) -> str:
-        for old, new in RENAMED.items():
-            if name == old or name.endswith(f".{old}"):
-                return name.removesuffix(old) + new
-        return name
-
-    return {current(name): value for name, value in tensors.items()}
-
-
-def save_tensors(tensors: Mapping[str, Tensor], path: Path, *, beside: str = "") -> None:
-    """Write the file; OSError where the disk does not take it."""
+def save_tensors(tensors: Mapping[str, Tensor], path: Path, *, other_files: str = "") -> None:
+    """Write the file; OSError if it cannot be written."""
     found = {name: value.contiguous() for name, value in tensors.items()}
-    metadata = {"format": "pt", CHECKSUM: _checksum(found)} | ({BESIDE: beside} if beside else {})
+    metadata = {"format": "pt", CHECKSUM: _checksum(found)} | (
+        {OTHER_FILES: other_files} if other_files else {}
+    )
     try:
         save_file(found, path, metadata=metadata)
         _sort_header(path)
@@ -193,24 +171,18 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path, *, beside: str = "")
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """Read the file; ValueError where it is damaged."""
+    """Read the file; ValueError if it or, in a checkpoint, a file next to it is damaged."""
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            written = (file.metadata() or {}).get(CHECKSUM)
+            metadata = file.metadata() or {}
     except (SafetensorError, OSError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
-    if written is not None and written != _checksum(tensors):
-        raise ValueError(f"{path} is damaged: its tensors are not those of its checksum")
+    if metadata.get(CHECKSUM) != _checksum(tensors):
+        raise ValueError(f"{path} is damaged: its tensors do not match its checksum")
+    if metadata.get(OTHER_FILES, digest := _digest(path.parent)) != digest:
+        raise ValueError(f"{path.parent} is damaged: {CONFIG} or {VOCABULARY} was changed")
     return tensors
-
-
-def check_beside(folder: Path) -> None:
-    """ValueError where the files beside the weights are not those they were written with."""
-    with safe_open(folder / WEIGHTS, framework="pt") as file:
-        written = (file.metadata() or {}).get(BESIDE)
-    if written is not None and written != _digest(folder):
-        raise ValueError(f"{folder} is damaged: {CONFIG} or {VOCABULARY} was changed")
 
 
 def _digest(folder: Path) -> str:
@@ -222,7 +194,7 @@ def _digest(folder: Path) -> str:
 
 
 def check_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """ValueError where a tensor holds anything but finite floating-point numbers."""
+    """ValueError if a tensor holds anything but finite floating-point numbers."""
     for name, value in tensors.items():
         if not value.is_floating_point():
             kind = str(value.dtype).removeprefix("torch.")
@@ -234,7 +206,7 @@ def check_weights(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 
 def check_shapes(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], path: Path) -> None:
-    """ValueError where names or shapes are others than expected."""
+    """ValueError if names or shapes are not as expected."""
     if odd := set(expected).symmetric_difference(tensors):
         named = cut(", ".join(sorted(odd)), 200)
         raise ValueError(f"{path}: missing or unknown parameters {named}")
@@ -246,7 +218,7 @@ def check_shapes(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], 
 
 
 def _sort_header(path: Path) -> None:
-    """The same tensors give the same bytes: safetensors writes its metadata in random order."""
+    """Sort the metadata, which safetensors writes in random order: equal tensors, equal bytes."""
     with path.open("r+b") as file:
         size = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(size))

@@ -6,8 +6,8 @@ It reads the words on both sides of a mention, never the mention itself:
     h_fwd_t = LSTM(x_{w_t}, h_fwd_{t-1})                      Eq. 7
     h_bwd_t = LSTM(x_{w_t}, h_bwd_{t+1})                      Eq. 8
 
-The two LSTMs run in `fast.entity_memory` and in `sentence_completion`; each direction stops at the
-last mention it has to reach. <bos> and <eos> surround every sentence, so t - 1 and t + 1 exist.
+`entity_memory` and `sentence_completion` run the two LSTMs. <bos> and <eos> surround every
+sentence, so t - 1 and t + 1 always exist.
 """
 
 import torch
@@ -29,21 +29,21 @@ class ContextEncoder(nn.Module):
         self.b_d = nn.Parameter(torch.empty(context_dim))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights; W_hd keeps the variance of its input, as ReLU layers want it."""
+        """Draw the weights; W_hd preserves the variance of its input through the ReLU."""
         self.forward_lstm.reset_parameters(generator)
         self.backward_lstm.reset_parameters(generator)
         nn.init.kaiming_uniform_(self.W_hd, nonlinearity="relu", generator=generator)
         nn.init.zeros_(self.b_d)
 
-    def ready(self) -> tuple[Weights, Weights]:
-        """The weights of both directions as they are now, for any number of runs."""
-        return self.forward_lstm.ready(), self.backward_lstm.ready()
+    def bind(self) -> tuple[Weights, Weights]:
+        """The current weights of both directions, prepared for any number of runs."""
+        return self.forward_lstm.bind(), self.backward_lstm.bind()
 
     def contexts(
         self,
         h_forward: Float[Tensor, "mentions encoder_dim"],
         h_backward: Float[Tensor, "mentions encoder_dim"],
     ) -> Float[Tensor, "mentions context_dim"]:
-        """Eq. 6, from the h before and after each mention."""
+        """Eq. 6 from the h before and after each mention."""
         around = torch.cat((h_forward, h_backward), 1)
         return torch.relu(torch.addmm(self.b_d, around, self.W_hd.t()))

@@ -5,133 +5,116 @@
     x_e  = W_dx d_{e,i} + b_e^x,   y_e = W_dy d_{e,i} + b_e^y          Eqs. 9, 10
     d_{e,i} = merge(d'_{e,i}, d_{e,i-1}),   d'_{e,i} = ContextEncoder(e, i)
 
-`reference.py` has the same word by word. Here each method is a few lines over `fast.read.read`.
-Every token after <bos> is predicted, <eos> too; every token is read.
+`reference` computes the same word by word. Every token is read, and every token after <bos> is
+predicted, <eos> included.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dntm.corpus.vocabulary import entity_rows, row_of_entity
 from dntm.model.config import ModelConfig
-from dntm.model.fast.entity_memory import indices
-from dntm.model.fast.read import Read, distribution, point, predict, read, scores
-from dntm.model.fast.window import EncodedDocument, Loans, Window, plan
-from dntm.model.naming import Naming
-from dntm.model.output_layer import CopyLogits
+from dntm.model.fast.layout import indices
+from dntm.model.fast.read import Read, query, read
+from dntm.model.fast.window import EncodedDocument, Evictions, Window, plan
+from dntm.model.output_layer import Scores
 from dntm.model.parameters import Parameters
-from dntm.model.reading_state import ReadingState
+from dntm.model.query import Query
+from dntm.model.state import State
+
+POSITIONS = 512
+"""Positions that are scored at once."""
 
 
 class DynamicTextModel(Parameters):
-    """The paper's model in all its variants."""
+    """The paper's model in all its variants, with any core and any extensions."""
 
     def plan(
         self,
         documents: Sequence[EncodedDocument],
         continues: Sequence[bool] | None = None,
         *,
-        loans: Loans = (),
+        evictions: Evictions = (),
         every_context: bool = False,
     ) -> Window:
-        """The window of these sentences for this model; see `fast.window.plan`."""
+        """Plan the reading of these sentences; see `fast.window.plan`."""
         return plan(
             documents,
             entities=self.config.entities,
             dynamic_input=self.config.dynamic_input,
             dynamic_output=self.config.dynamic_output,
             continues=continues,
-            loans=loans,
+            evictions=evictions,
             every_context=every_context and self.config.variant != "baseline",
         )
 
     def loss(
-        self, window: Window, state: ReadingState, generator: torch.Generator | None = None
-    ) -> tuple[Float[Tensor, ""], int, ReadingState]:
-        """Sum of nats over the predicted tokens, their number, and the state after them.
-
-        Dropout, in training, draws from `generator`.
-        """
-        nats, _, after = self.losses(window, state, generator)
-        return nats, len(window.layout.targets), after
-
-    def losses(
         self,
         window: Window,
-        state: ReadingState,
+        state: State,
         generator: torch.Generator | None = None,
         *,
         sample: int = 0,
-        answers: Int[np.ndarray, " merges"] | None = None,
-    ) -> tuple[Float[Tensor, ""], Float[Tensor, ""], ReadingState]:
-        """Like `loss`, with the sum of nats of naming hidden words beside that of the tokens.
+    ) -> tuple[Float[Tensor, ""], Read]:
+        """The sum of nats over the predicted tokens, and what was read.
 
-        A `sample` of so many rows of the output layer is drawn from `generator` (see
-        `OutputLayer.sample`). `answers` are the rows of the words hidden behind
-        the entities of `window.merges`, 0 where there is none.
+        In training, dropout draws from `generator`. With `sample`, the loss is estimated from as
+        many rows of the output layer (see `OutputLayer.sample`).
         """
         found = read(self, window, state, generator)
-        h, entities = predict(self, found, window.layout.predicting, generator)
-        targets = indices(window.layout.targets, h)
+        asked = query(self, found, window.layout.predicting, generator)
+        targets = indices(window.layout.targets, asked.h)
         rows = self.output.sample(targets, sample, self.config.entities, generator)
-        pointed = point(self, found, window.layout.predicting, h, entities)
-        copies = None
-        if pointed is not None:
-            copies = CopyLogits(pointed.log_sum(), pointed.log_sum_of(targets))
-        nats = self.output.loss(h, entities, targets, rows, copies)
-        named = nats.new_zeros(()) if self.naming is None else 0 * self.naming.s
-        if answers is not None and self.naming is not None and answers.any():
-            named = self._named(found, answers, self.naming)
-        return nats, named, found.after
-
-    def _named(
-        self, found: Read, answers: Int[np.ndarray, " merges"], naming: Naming
-    ) -> Float[Tensor, ""]:
-        """Nats of naming every hidden word after each of its mentions."""
-        hidden = np.nonzero(answers)[0]
-        merges, first = found.merges, entity_rows(self.config.entities)
-        d = found.d.index_select(0, indices(merges.state[hidden], found.d))
-        x_e = self.x.entity(indices(row_of_entity(merges.entity[hidden]), d), d)
-        words = self.x.weight[first.stop :]
-        return naming.loss(x_e, words, indices(answers[hidden] - first.stop, d))
+        return self.output.loss(asked, targets, rows), found
 
     @torch.no_grad()
     def score(
-        self, window: Window, state: ReadingState
-    ) -> tuple[list[Float[np.ndarray, " _"]], ReadingState]:
+        self, window: Window, state: State
+    ) -> tuple[list[Float[np.ndarray, " predicted"]], State]:
         """Log-probabilities of each document's predicted tokens, and the state after them."""
         found = read(self, window, state)
-        targets = indices(window.layout.targets, found.h)
-        scored = scores(self, found, window.layout.predicting, targets)
-        parts = np.split(scored.cpu().numpy(), np.cumsum(window.layout.predicted)[:-1])
-        return parts, found.after
+        log_p = np.concatenate([scores.log_p.cpu().numpy() for scores in scored(self, found)])
+        return np.split(log_p, np.cumsum(window.layout.predicted)[:-1]), found.after
 
     @torch.no_grad()
     def log_distribution(
-        self, window: Window, state: ReadingState, positions: Sequence[int]
-    ) -> tuple[
-        Float[Tensor, "positions hidden_dim"], Float[Tensor, "positions vocabulary"], ReadingState
-    ]:
-        """The h and the next token's distribution once the tokens at `positions` are read.
+        self, window: Window, state: State, positions: Sequence[int]
+    ) -> tuple[Query, Float[Tensor, "positions vocabulary"], State]:
+        """The query and the next token's distribution once the tokens at `positions` are read.
 
-        Positions count every token, <bos> and <eos> too, in reading order through the documents,
-        and rise. The last value is the state after the window.
+        Positions rise. They count every token, <bos> and <eos> included, in reading order through
+        the documents. The last value is the state after the window.
         """
         chosen = np.asarray(positions, dtype=np.int64)
         tokens = len(window.layout.read)
         if np.any(np.diff(chosen) <= 0) or np.any((chosen < 0) | (chosen >= tokens)):
             raise ValueError(f"positions {positions}, expected rising ones below {tokens}")
         found = read(self, window, state)
-        h, log_p = distribution(self, found, chosen)
-        return h, log_p, found.after
+        asked = query(self, found, chosen)
+        return asked, self.output.log_distribution(asked), found.after
+
+
+def scored(
+    model: Parameters, found: Read, predicting: Int[np.ndarray, " some"] | None = None
+) -> Iterator[Scores]:
+    """Scores of the tokens that a window predicts, some positions at a time.
+
+    `predicting` are positions whose next token is scored; if omitted, all that predict one.
+    """
+    layout = found.window.layout
+    positions = layout.predicting if predicting is None else predicting
+    targets = layout.tokens[layout.read[np.minimum(positions + 1, len(layout.read) - 1)]]
+    for start in range(0, max(len(positions), 1), POSITIONS):
+        chunk = slice(start, start + POSITIONS)
+        asked = query(model, found, positions[chunk])
+        yield model.output.score(asked, indices(targets[chunk], asked.h))
 
 
 def parameter_count(config: ModelConfig, *, finetuned: bool = False) -> int:
-    """Numbers to learn; with `finetuned` without the encoder, which training keeps fixed."""
+    """Number of parameters; with `finetuned` without the encoder, which training keeps fixed."""
     with torch.device("meta"):
         model = Parameters(config)
     if finetuned:

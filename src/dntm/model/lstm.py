@@ -4,21 +4,23 @@
     c_t        = f * c_{t-1} + i * g
     h_t        = o * tanh(c_t)
 
-`carry` takes few long sequences with a state from before, cut into segments of constant width: on
-a CPU each is one call of oneDNN. `ready` gives the weights to `ragged_lstm`, for many
-short sequences.
+`carry` continues a few long sequences, cut into segments of constant width; on a CPU each segment
+is one oneDNN call. `bind` prepares the weights for `ragged_lstm`, which runs many short sequences.
+`LSTMCore` is the paper's language model (Eq. 2).
 
-Departure: there is one bias vector, which Table 3's counts of parameters ask for; PyTorch's own
-layers keep two of which only the sum matters.
+Departure: the LSTM has one bias vector, as the parameter counts of Table 3 require. PyTorch's own
+layers have two, although only their sum matters.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from dntm.model.fast.layout import Segment
+from dntm.model.core import Dropout
+from dntm.model.fast.layout import Layout, Segment
 from dntm.model.fast.recurrence import Weights, packed
 
 
@@ -35,7 +37,7 @@ class LSTM(nn.Module):
         self.register_buffer("no_bias", torch.zeros(4 * hidden_dim), persistent=False)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights; forget gates start open (b_f = 1), so that c is kept at first."""
+        """Draw the weights. Forget gates start open (b_f = 1)."""
         hidden_dim = self.W_hh.shape[1]
         bound = hidden_dim**-0.5
         nn.init.uniform_(self.W_ih, -bound, bound, generator=generator)
@@ -82,8 +84,46 @@ class LSTM(nn.Module):
         )
         return states, h.squeeze(0), c.squeeze(0)
 
-    def ready(self) -> Weights:
-        """The weights as they are now, for the calls of one window."""
+    def bind(self) -> Weights:
+        """The current weights, prepared for the calls of one window."""
         return Weights(
             self.W_ih, self.W_hh, self.b, step=packed(self.W_hh), step_back=packed(self.W_hh.t())
         )
+
+
+class LSTMState(NamedTuple):
+    """The last h and c of each document."""
+
+    h: Float[Tensor, "batch hidden_dim"]
+    c: Float[Tensor, "batch hidden_dim"]
+
+    def select(self, documents: Sequence[int]) -> "LSTMState":
+        """The state of these documents, in this order."""
+        rows = torch.tensor(documents, dtype=torch.long, device=self.h.device)
+        return LSTMState(self.h.index_select(0, rows), self.c.index_select(0, rows))
+
+    def detach(self) -> "LSTMState":
+        """The same values without gradients."""
+        return LSTMState(self.h.detach(), self.c.detach())
+
+
+class LSTMCore(LSTM):
+    """Eq. 2: h_t = LSTM(x_{w_t}, h_{t-1}), carried through each document."""
+
+    def initial(self, documents: int) -> LSTMState:
+        """The state before the first sentence."""
+        zeros = self.b.new_zeros(documents, self.W_hh.shape[1])
+        return LSTMState(zeros, zeros)
+
+    def forward(
+        self,
+        x: Float[Tensor, "places embedding_dim"],
+        layout: Layout,
+        state: LSTMState,
+        dropout: Dropout,  # noqa: ARG002 (a single layer has nothing between its layers)
+    ) -> tuple[Float[Tensor, "places hidden_dim"], LSTMState]:
+        """Every h_t, and the state after the window."""
+        order = torch.from_numpy(layout.order).to(x.device)
+        h, c = (value.index_select(0, order) for value in state)
+        all_h, h, c = self.carry(x, layout.segments, h, c)
+        return all_h, LSTMState(state.h.index_copy(0, order, h), state.c.index_copy(0, order, c))

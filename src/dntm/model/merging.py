@@ -8,12 +8,12 @@
     attention   d_{e,i} = sum_j a_j d'_{e,j},  a = softmax_j(v . tanh(W d'_{e,j}))
 
 The last two see the whole history, which the paper leaves open (its footnote on attention). A
-state is d_e and after it whatever else a function remembers: how many contexts the mean is of, the
-log of the attention's normaliser. To add a function, write a `MergingFunction` and name it in
-`_FUNCTIONS` and in `config.Merging`.
+state is d_e followed by whatever else the function keeps: the number of contexts of the mean, or
+the log of the attention's normalizer. To add a function, write a `MergingFunction` and add it to
+`_FUNCTIONS` and `config.Merging`.
 
-Departure: the paper does not say which GRU; this is Cho et al.'s, the reset gate before the
-product, with one bias, and one for both layers, as Table 3's counts ask for.
+Departure: the paper does not say which GRU it uses. This is the one of Cho et al., with the reset
+gate before the product and one bias, shared by both layers, as the counts of Table 3 require.
 """
 
 from collections.abc import Callable
@@ -27,11 +27,11 @@ from dntm.model.config import Merging
 from dntm.model.fast.recurrence import Deferred
 
 _NOTHING = -1e30
-"""A log-normaliser of no context at all; finite, so that no gradient becomes NaN."""
+"""The log-normalizer of no contexts; finite, so that no gradient becomes NaN."""
 
 
 class Merger(NamedTuple):
-    """A merging function in two parts, with its weights as they are now, for one pass."""
+    """A merging function in two parts, with its current weights, for one pass."""
 
     inputs: Callable[[Float[Tensor, "mentions context_dim"]], Float[Tensor, "mentions _"]]
     """W d' + b: the part of the GRU that needs no d_{e,i-1}."""
@@ -39,20 +39,20 @@ class Merger(NamedTuple):
         [Float[Tensor, "merges _"], Float[Tensor, "merges state_dim"]],
         Float[Tensor, "merges state_dim"],
     ]
-    """d_{e,i} of such inputs and d_{e,i-1}."""
+    """d_{e,i} from these inputs and d_{e,i-1}."""
 
 
 class MergingFunction(nn.Module):
-    """Takes a state and the next context to the next state; d_{e,0} is zero."""
+    """Maps a state and the next context to the next state; d_{e,0} is zero."""
 
-    def __init__(self, context_dim: int, remembered: tuple[float, ...] = ()) -> None:
+    def __init__(self, context_dim: int, kept: tuple[float, ...] = ()) -> None:
         super().__init__()
         self.context_dim = context_dim
-        self.remembered = remembered
-        """What a state holds beyond d_{e,0} before the first context."""
+        self.kept = kept
+        """What a state has in addition to d_{e,0} before the first context."""
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights: matrices keep the variance of their input, vectors start at zero."""
+        """Draw the matrices, which preserve the variance of their input; vectors start at zero."""
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 nn.init.xavier_uniform_(parameter, generator=generator)
@@ -61,7 +61,7 @@ class MergingFunction(nn.Module):
 
     def initial(self, like: Float[Tensor, "..."]) -> Float[Tensor, " state_dim"]:
         """The state before the first context."""
-        return like.new_tensor([0.0] * self.context_dim + list(self.remembered))
+        return like.new_tensor([0.0] * self.context_dim + list(self.kept))
 
     def merge(
         self,
@@ -71,8 +71,8 @@ class MergingFunction(nn.Module):
         """Merge one context into each state."""
         raise NotImplementedError
 
-    def ready(self) -> Merger:
-        """The same in two parts, faster for many merges."""
+    def bind(self) -> Merger:
+        """The same in two parts, which is faster for many merges."""
         return Merger(lambda contexts: contexts, self.merge)
 
 
@@ -89,8 +89,8 @@ class GRU(MergingFunction):
         self.U = nn.Parameter(torch.empty(3 * context_dim, context_dim))
         self.b = nn.Parameter(torch.empty(3 * context_dim))
 
-    def ready(self) -> Merger:
-        """W d' + b for all merges at once; the gradients of W and U are made once, at the end."""
+    def bind(self) -> Merger:
+        """W d' + b for all merges at once; the gradients of W and U are computed once."""
         both = 2 * self.context_dim
         W, U_gates, U_new = Deferred(self.W), *map(Deferred, self.U.tensor_split([both]))
 
@@ -120,10 +120,10 @@ class Latest(MergingFunction):
 
 
 class Mean(MergingFunction):
-    """All contexts count alike; the state ends with their number."""
+    """All contexts have the same weight; the state ends with their number."""
 
     def __init__(self, context_dim: int) -> None:
-        super().__init__(context_dim, remembered=(0.0,))
+        super().__init__(context_dim, kept=(0.0,))
 
     def merge(self, context: Tensor, state: Tensor) -> Tensor:
         """Merge one context into each state."""
@@ -132,25 +132,25 @@ class Mean(MergingFunction):
 
 
 class Attention(MergingFunction):
-    """Contexts count as a learned score says, like the attention of Bahdanau et al. (2014).
+    """Contexts are weighted by a learned score, as in the attention of Bahdanau et al. (2014).
 
-    The score asks about the context alone, so the softmax over the whole history can be kept up
-    one context at a time: the state ends with the log of its normaliser.
+    The score depends on the context alone, so the softmax over the whole history can be updated
+    one context at a time: the state ends with the log of its normalizer.
     """
 
     def __init__(self, context_dim: int) -> None:
-        super().__init__(context_dim, remembered=(_NOTHING,))
+        super().__init__(context_dim, kept=(_NOTHING,))
         self.W = nn.Parameter(torch.empty(context_dim, context_dim))
         self.v = nn.Parameter(torch.empty(context_dim))
 
     def merge(self, context: Tensor, state: Tensor) -> Tensor:
         """Merge one context into each state."""
-        d, normaliser = state.tensor_split([self.context_dim], 1)
+        d, normalizer = state.tensor_split([self.context_dim], 1)
         score = nn.functional.linear(
             nn.functional.linear(context, self.W).tanh(), self.v.unsqueeze(0)
         )
-        share = torch.sigmoid(score - normaliser)
-        return torch.cat((torch.lerp(d, context, share), torch.logaddexp(normaliser, score)), 1)
+        share = torch.sigmoid(score - normalizer)
+        return torch.cat((torch.lerp(d, context, share), torch.logaddexp(normalizer, score)), 1)
 
 
 _FUNCTIONS: dict[Merging, Callable[[int], MergingFunction]] = {

@@ -2,83 +2,98 @@
 
     p(w_t | w_1 ... w_{t-1}) = softmax_w(h_{t-1} . y_w + b_w)
 
-For an entity y_e = W_dy d_e + b_e^y, so its logit is the static one plus h . (W_dy d_e): these
-dynamic logits are few, and join the static ones before the log-sum-exp.
+`query` says what the softmax sees beyond h, y and b. Loss, scores and distributions all iterate
+over `logit_blocks`, so that the logits of many tokens are never in memory at once.
 
-Beyond the paper, `ModelConfig.direct`: where the token just read is an entity, h_{t-1} + W_dh d_e
-takes the place of h_{t-1}, with the d_e that x_e was made of; W_dh is zero at first.
-
-Departure: `direct` is not in the paper.
-
-The layer is half of the model's work. Over chunks of tokens that fit the cache, with the logits
-transposed (W h^T), its loss makes the gradients while the logits are there and keeps none of them.
+The output layer is half of the model's work. Its loss takes chunks of tokens that fit the cache,
+with transposed logits (y h^T), and computes the gradients while the logits are there.
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import entity_rows
-from dntm.model.dynamic_embedding import DynamicEmbedding
+from dntm.model.query import Query
 
-CHUNK = 384
-"""Tokens whose logits are made at once."""
+LOSS_TOKENS = 384
+"""Tokens per block of the loss, with all rows of the vocabulary."""
+SCORE_TOKENS, SCORE_ROWS = 512, 1024
+"""Tokens and rows per block of the scores."""
+
+
+def logit_blocks(
+    query: Query, y: Tensor, b: Tensor, *, tokens: int, rows: int | None = None
+) -> Iterator[tuple[slice, slice, Float[Tensor, "rows tokens"]]]:
+    """Eq. 1's logits block by block: the tokens, the rows, and their logits transposed.
+
+    Every block reuses the same memory. Copies are left to the caller.
+    """
+    h, extra = query.h, query.entity_logits
+    rows = rows or len(y)
+    entities = entity_rows(0 if extra is None else extra.shape[1])
+    buffer = h.new_empty(min(rows, len(y)) * min(tokens, len(h)))
+    for start in range(0, len(h), tokens):
+        columns = h[start : start + tokens].t()
+        for first in range(0, len(y), rows):
+            block = slice(first, min(first + rows, len(y)))
+            shape = (block.stop - first, columns.shape[1])
+            logits = buffer[: shape[0] * shape[1]].view(shape)
+            torch.addmm(b[block].unsqueeze(1), y[block], columns, out=logits)
+            begin, end = max(entities.start, first), min(entities.stop, block.stop)
+            if extra is not None and begin < end:
+                own = slice(begin - entities.start, end - entities.start)
+                logits[begin - first : end - first] += extra[start : start + tokens, own].t()
+            yield slice(start, start + columns.shape[1]), block, logits
+
+
+class SampledRows(NamedTuple):
+    """Rows of the vocabulary, rising, and the log of the number of rows each stands for."""
+
+    rows: Int[Tensor, " rows"]
+    log_weight: Float[Tensor, " rows"]
+
+
+class Scores(NamedTuple):
+    """What the output layer says about some tokens, in nats."""
+
+    log_p: Float[Tensor, " tokens"]
+    """Log-probability of the target."""
+    entropy: Float[Tensor, " tokens"]
+    """Entropy of the distribution."""
 
 
 class OutputLayer(nn.Module):
-    """Output embeddings y and biases b."""
+    """Output embeddings y (`weight`) and biases b."""
 
-    def __init__(
-        self, rows: int, dim: int, context_dim: int | None, *, direct: int | None = None
-    ) -> None:
+    def __init__(self, rows: int, dim: int) -> None:
         super().__init__()
-        self.y = DynamicEmbedding(rows, dim, context_dim, name="W_dy")
+        self.weight = nn.Parameter(torch.empty(rows, dim))
         self.b = nn.Parameter(torch.empty(rows))
-        self.W_dh: nn.Parameter | None = None
-        if direct is not None:
-            self.W_dh = nn.Parameter(torch.zeros(dim, direct))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the embeddings; at first no token is likelier than another."""
-        self.y.reset_parameters(generator)
+        """Draw embeddings within 0.1 of zero; biases start at zero."""
+        nn.init.uniform_(self.weight, -0.1, 0.1, generator=generator)
         nn.init.zeros_(self.b)
 
-    def directly(
-        self,
-        h: Float[Tensor, "tokens hidden_dim"],
-        d: Float[Tensor, "states context_dim"],
-        states: Int[np.ndarray, " tokens"],
-    ) -> Float[Tensor, "tokens hidden_dim"]:
-        """The sum h + W_dh d; `states` are those of the entities just read, -1 after a word."""
-        if self.W_dh is None:
-            return h
-        after = np.flatnonzero(states >= 0)
-        read = d.index_select(0, torch.from_numpy(states[after]).to(h.device))
-        return h.index_add(0, torch.from_numpy(after).to(h.device), read @ self.W_dh.t())
-
     def loss(
-        self,
-        h: Float[Tensor, "tokens hidden_dim"],
-        dynamic: Float[Tensor, "tokens entities"] | None,
-        targets: Int[Tensor, " tokens"],
-        rows: "Rows | None" = None,
-        copies: "CopyLogits | None" = None,
+        self, query: Query, targets: Int[Tensor, " tokens"], rows: SampledRows | None = None
     ) -> Float[Tensor, ""]:
-        """The sum of -log p(target), in nats; of `rows` alone an estimate of it.
-
-        With `copies` the softmax is over these logits, too.
-        """
-        y: Tensor = self.y.weight
+        """The sum of -log p(target) in nats, or with `rows` an estimate of it."""
+        y: Tensor = self.weight
         b: Tensor = self.b
+        copies: tuple[Tensor | None, Tensor | None] = (None, None)
+        if query.copies is not None:
+            copies = query.copies.log_sum(), query.copies.log_sum_of(targets)
         if rows is not None:
             y = nn.functional.embedding(rows.rows, y)
             b = b.index_select(0, rows.rows) + rows.log_weight
             targets = torch.searchsorted(rows.rows, targets)
-        inputs = (h, y, b, dynamic, targets, *(copies or (None, None)))
+        inputs = (query.h, y, b, query.entity_logits, targets, *copies)
         nats: Tensor = _Loss.apply(*inputs)  # type: ignore[no-untyped-call]
         return nats
 
@@ -88,21 +103,20 @@ class OutputLayer(nn.Module):
         size: int,
         entities: int,
         generator: torch.Generator | None = None,
-    ) -> "Rows | None":
-        """Some `size` rows for `loss`: cheaper than all, and right on average.
+    ) -> SampledRows | None:
+        """About `size` rows for `loss`, which is then cheaper.
 
-        Always there are the first half of them (special, entity and the most frequent words' rows)
-        and every target. Of the other words as many again are drawn, each of which counts for all
-        that were not, so that the sum of exponentials is right on average; its logarithm is
-        slightly too small. None where there are not so many rows.
+        The first half of them (special, entity and the most frequent words' rows) and every target
+        are always included. As many again are drawn from the other words, and each stands for all
+        that were not drawn: the sum of exponentials is unbiased, its logarithm slightly too small.
+        None if there are not as many rows.
         """
         total, certain = len(self.b), max(size // 2, entity_rows(entities).stop)
         if not 0 < size < total:
             return None
-        found = torch.unique(targets)
         wanted = torch.zeros(total, dtype=torch.bool, device=targets.device)
         wanted[:certain] = True
-        wanted[found] = True
+        wanted[torch.unique(targets)] = True
         rest = torch.nonzero(~wanted).squeeze(1)
         drawn = min(size - size // 2, len(rest))
         order = torch.randperm(len(rest), generator=generator, device=targets.device)[:drawn]
@@ -110,96 +124,103 @@ class OutputLayer(nn.Module):
         weight[rest[order]] = math.log(len(rest) / max(drawn, 1))
         wanted[rest[order]] = True
         rows = torch.nonzero(wanted).squeeze(1)
-        return Rows(rows, weight.index_select(0, rows))
+        return SampledRows(rows, weight.index_select(0, rows))
 
-    def score(
+    @torch.no_grad()
+    def score(self, query: Query, targets: Int[Tensor, " tokens"]) -> Scores:
+        """Log-probability of each target, and the entropy of its distribution.
+
+        m = max_w l_w,   z = sum_w exp(l_w - m),   s = sum_w (l_w - m) exp(l_w - m)
+        log p(w) = l_w - m - log z,   entropy = log z - s / z
+        """
+        picked, m, z, s = query.h.new_zeros(4, len(query.h))
+        exp = query.h.new_empty(SCORE_ROWS * min(SCORE_TOKENS, len(query.h)))
+        for tokens, rows, logits in logit_blocks(
+            query, self.weight, self.b, tokens=SCORE_TOKENS, rows=SCORE_ROWS
+        ):
+            own = targets[tokens]
+            here = ((own >= rows.start) & (own < rows.stop)).nonzero().squeeze(1)
+            picked[tokens][here] = logits[own[here] - rows.start, here]
+            peak = logits.amax(0)
+            if rows.start:
+                peak = torch.maximum(m[tokens], peak)
+                lower = m[tokens] - peak
+                s[tokens] = lower.exp() * (s[tokens] + lower * z[tokens])
+                z[tokens] *= lower.exp()
+            m[tokens] = peak
+            logits.sub_(peak)
+            scaled = torch.exp(logits, out=exp[: logits.numel()].view_as(logits))
+            z[tokens] += scaled.sum(0)
+            s[tokens] += scaled.mul_(logits).sum(0)
+        log_sum, entropy = m + z.log(), z.log() - s / z
+        if query.copies is None:
+            return Scores(picked - log_sum, entropy)
+        total = torch.logaddexp(log_sum, query.copies.log_sum())
+        log_p = torch.logaddexp(picked, query.copies.log_sum_of(targets)) - total
+        return Scores(log_p, self._entropy_with_copies(query, entropy, log_sum, total))
+
+    def _entropy_with_copies(
         self,
-        h: Float[Tensor, "tokens hidden_dim"],
-        dynamic: Float[Tensor, "tokens entities"] | None,
-        targets: Int[Tensor, " tokens"],
-    ) -> tuple[Float[Tensor, " tokens"], Float[Tensor, " tokens"]]:
-        """The log-probability of each target, and the log sum exp of all logits."""
-        scores, log_sum = h.new_empty(2, len(h))
-        for chunk in _chunks(len(h)):
-            logits = self._logits(h[chunk], None if dynamic is None else dynamic[chunk])
-            picked = logits.gather(0, targets[chunk].unsqueeze(0)).squeeze(0)
-            log_sum[chunk] = logits.logsumexp(0)
-            scores[chunk] = picked - log_sum[chunk]
-        return scores, log_sum
+        query: Query,
+        entropy: Float[Tensor, " tokens"],
+        log_sum: Float[Tensor, " tokens"],
+        total: Float[Tensor, " tokens"],
+    ) -> Float[Tensor, " tokens"]:
+        """The entropy once copies are added. Only rows that have copies are looked at.
 
-    def log_distribution(
-        self,
-        h: Float[Tensor, "tokens hidden_dim"],
-        dynamic: Float[Tensor, "tokens entities"] | None,
-    ) -> tuple[Float[Tensor, "tokens vocabulary"], Float[Tensor, " tokens"]]:
-        """The log-probability of every row of the vocabulary, and the log sum exp of its logits."""
-        logits = self._logits(h, dynamic)
-        log_sum = logits.logsumexp(0)
-        return (logits - log_sum).t(), log_sum
+        The vocabulary keeps the share r = exp(log_sum - total). With entr(p) = -p log p,
 
-    def entities(
-        self, h: Float[Tensor, "tokens hidden_dim"], entities: int
-    ) -> Float[Tensor, "tokens entities"]:
-        """The static logits of the entities' rows."""
+            H <- r H + entr(r) + sum over rows with copies of entr(p after) - entr(r p)
+        """
+        assert query.copies is not None
+        entr, found, start = torch.special.entr, [], 0
+        for a, rows in query.copies.parts:
+            part = slice(start, start := start + len(a))
+            kept = (log_sum - total)[part].exp()
+            own, column = torch.unique(rows.clamp(min=0), return_inverse=True)
+            shares = (a - total[part].unsqueeze(1)).exp().masked_fill(rows < 0, 0)
+            copied = shares.new_zeros(len(a), len(own)).index_add(1, column, shares)
+            before = (self._logits_of(query, part, own) - total[part].unsqueeze(1)).exp()
+            change = entr(before + copied) - entr(before)
+            found.append(kept * entropy[part] + entr(kept) + change.sum(1))
+        return torch.cat(found)
+
+    @torch.no_grad()
+    def log_distribution(self, query: Query) -> Float[Tensor, "tokens vocabulary"]:
+        """The log-probability of every row of the vocabulary."""
+        log_p = query.h.new_empty(len(query.h), len(self.b))
+        log_sum = query.h.new_empty(len(query.h))
+        for tokens, _, logits in logit_blocks(query, self.weight, self.b, tokens=LOSS_TOKENS):
+            log_sum[tokens] = logits.logsumexp(0)
+            log_p[tokens] = (logits - log_sum[tokens]).t()
+        return log_p if query.copies is None else query.copies.add_to(log_p, log_sum)
+
+    def entity_logits(self, query: Query, entities: int) -> Float[Tensor, "tokens entities"]:
+        """All logits of the entity rows."""
         rows = entity_rows(entities)
-        return torch.addmm(self.b[rows], h, self.y.weight[rows].t())
+        static = torch.addmm(self.b[rows], query.h, self.weight[rows].t())
+        return static if query.entity_logits is None else static + query.entity_logits
 
-    def logits_of(
-        self,
-        h: Float[Tensor, "tokens hidden_dim"],
-        dynamic: Float[Tensor, "tokens entities"] | None,
-        rows: Int[Tensor, " rows"],
+    def _logits_of(
+        self, query: Query, tokens: slice, rows: Int[Tensor, " rows"]
     ) -> Float[Tensor, "tokens rows"]:
-        """The logits of some rows."""
-        found = torch.addmm(self.b.index_select(0, rows), h, self.y.weight[rows].t())
-        if dynamic is None:
+        """The logits of some rows, without copies."""
+        found = torch.addmm(self.b.index_select(0, rows), query.h[tokens], self.weight[rows].t())
+        if query.entity_logits is None:
             return found
-        entity = rows - entity_rows(dynamic.shape[1]).start
-        column = torch.nonzero((entity >= 0) & (entity < dynamic.shape[1])).squeeze(1)
-        return found.index_add(1, column, dynamic.index_select(1, entity[column]))
-
-    def _logits(
-        self,
-        h: Float[Tensor, "tokens hidden_dim"],
-        dynamic: Float[Tensor, "tokens entities"] | None,
-    ) -> Float[Tensor, "vocabulary tokens"]:
-        return _logits(h, self.y.weight, self.b, dynamic)
-
-
-class Rows(NamedTuple):
-    """Rows of the vocabulary, rising, and the logarithm of how many each of them counts for."""
-
-    rows: Int[Tensor, " rows"]
-    log_weight: Float[Tensor, " rows"]
-
-
-class CopyLogits(NamedTuple):
-    """Logits beside the vocabulary's, each of which stands for one of its rows (`pointer`)."""
-
-    log_sum: Float[Tensor, " tokens"]
-    """Log sum exp of all of them, at every token."""
-    log_sum_of_target: Float[Tensor, " tokens"]
-    """The same of those that stand for the target."""
-
-
-def _chunks(tokens: int) -> list[slice]:
-    return [slice(start, start + CHUNK) for start in range(0, tokens, CHUNK)]
-
-
-def _logits(h: Tensor, y: Tensor, b: Tensor, dynamic: Tensor | None) -> Tensor:
-    logits = torch.addmm(b.unsqueeze(1), y, h.t())
-    if dynamic is not None:
-        logits[entity_rows(dynamic.shape[1])] += dynamic.t()
-    return logits
+        extra = query.entity_logits[tokens]
+        entity = rows - entity_rows(extra.shape[1]).start
+        column = torch.nonzero((entity >= 0) & (entity < extra.shape[1])).squeeze(1)
+        return found.index_add(1, column, extra.index_select(1, entity[column]))
 
 
 class _Loss(torch.autograd.Function):
-    """Sum of -log p(target), with the gradients made in the forward pass.
+    """Sum of -log p(target), with the gradients computed in the forward pass.
 
-    d loss / d logits is softmax - one-hot. The softmax of a chunk stays unnormalised: dividing h
-    and the result by the sums costs less than dividing the chunk. The one-hot part is a matter of
-    single rows, and is taken off in the end. With copies the vocabulary has a share of the softmax
-    and the target's own row a share of the one-hot part.
+    d loss / d logits is softmax - one-hot. The softmax of a chunk stays unnormalized: dividing h
+    and the result by the sums costs less than dividing the chunk. The one-hot part concerns single
+    rows and is subtracted at the end. With copies, the vocabulary has a share of the softmax, and
+    the target's own row a share of the one-hot part.
     """
 
     @staticmethod
@@ -208,20 +229,19 @@ class _Loss(torch.autograd.Function):
         h: Tensor,
         y: Tensor,
         b: Tensor,
-        dynamic: Tensor | None,
+        extra: Tensor | None,
         targets: Tensor,
         copies: Tensor | None,
         target_copies: Tensor | None,
     ) -> Tensor:
-        of_h, of_y, of_b, of_dynamic = ctx.needs_input_grad[:4]
+        of_h, of_y, of_b, of_extra = ctx.needs_input_grad[:4]
         dh = torch.empty_like(h) if of_h else None
         dy = torch.zeros_like(y) if of_y else None
         db = torch.zeros_like(b) if of_b else None
-        ddynamic = torch.empty_like(dynamic) if dynamic is not None and of_dynamic else None
+        dextra = torch.empty_like(extra) if extra is not None and of_extra else None
         vocabulary_share, target_share = torch.ones_like(h[:, 0]), torch.ones_like(h[:, 0])
         nats = h.new_zeros(())
-        for chunk in _chunks(len(h)):
-            logits = _logits(h[chunk], y, b, None if dynamic is None else dynamic[chunk])
+        for chunk, _, logits in logit_blocks(Query(h, extra), y, b, tokens=LOSS_TOKENS):
             picked = logits.gather(0, targets[chunk].unsqueeze(0)).squeeze(0)
             peak = logits.amax(0)
             exp = logits.sub_(peak).exp_()
@@ -241,21 +261,21 @@ class _Loss(torch.autograd.Function):
                 dy.addmm_(exp, h[chunk] * share.unsqueeze(1))
             if db is not None:
                 db.addmv_(exp, share)
-            if ddynamic is not None:
-                entities = exp[entity_rows(ddynamic.shape[1])]
-                torch.mul(entities, share, out=ddynamic[chunk].t())
+            if dextra is not None:
+                entities = exp[entity_rows(dextra.shape[1])]
+                torch.mul(entities, share, out=dextra[chunk].t())
         if dh is not None:
             dh -= y.index_select(0, targets) * target_share.unsqueeze(1)
         if dy is not None:
             dy.index_add_(0, targets, h * target_share.unsqueeze(1), alpha=-1)
         if db is not None:
             db.index_add_(0, targets, target_share, alpha=-1)
-        if ddynamic is not None:
-            entity = targets - entity_rows(ddynamic.shape[1]).start
-            token = torch.nonzero((entity >= 0) & (entity < ddynamic.shape[1])).squeeze(1)
-            ddynamic[token, entity[token]] -= target_share[token]
+        if dextra is not None:
+            entity = targets - entity_rows(dextra.shape[1]).start
+            token = torch.nonzero((entity >= 0) & (entity < dextra.shape[1])).squeeze(1)
+            dextra[token, entity[token]] -= target_share[token]
         of_copies = (None, None) if copies is None else (1 - vocabulary_share, target_share - 1)
-        ctx.save_for_backward(dh, dy, db, ddynamic, *of_copies)
+        ctx.save_for_backward(dh, dy, db, dextra, *of_copies)
         return nats
 
     @staticmethod

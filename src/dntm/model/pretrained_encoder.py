@@ -1,9 +1,9 @@
 """PretrainedEncoder: word embeddings and context encoder from a large corpus (Section 5.1).
 
-Both are learned together on a sentence completion task and then handed to the language model: one
-table of embeddings into its input and its output layer, the encoder as it is. The folder is a
-checkpoint of its own kind (`model_type: dntm-encoder`), with the same three files. Embeddings may
-also begin with word vectors from elsewhere (`begin_with`), before pretraining or in its place.
+Both are learned on a sentence completion task and then loaded into the language model: one table
+of embeddings into its input and output layers, the encoder unchanged. The folder is a checkpoint
+of its own kind (`model_type: dntm-encoder`) with the same three files. Embeddings may also start
+from word vectors (`begin_with`), before pretraining or instead of it.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +22,6 @@ from dntm.model.checkpoint import (
     ENCODER_TYPE,
     VOCABULARY,
     WEIGHTS,
-    check_beside,
     check_shapes,
     check_weights,
     load_tensors,
@@ -35,16 +34,15 @@ from dntm.model.merging import merging_function
 from dntm.settings import read_json
 
 NAMING = ("W_dx", "b", "naming.s")
-"""What there is besides where gaps were named."""
-FORMAT_VERSION = 2
-"""2 has the merging function."""
+"""Further parameters, if gaps were named."""
+FORMAT_VERSION = 3
 LENGTH = 0.3
-"""Length of an input row that begins with a word vector, for each root of its width."""
+"""Length of an input row that starts from a word vector, per square root of its width."""
 
 
 @dataclass(frozen=True)
 class PretrainedEncoder:
-    """What pretraining hands over."""
+    """The result of pretraining."""
 
     vocabulary: Vocabulary
     x: Float[Tensor, "vocabulary embedding_dim"]
@@ -52,16 +50,16 @@ class PretrainedEncoder:
     encoder: dict[str, Tensor]
     """The parameters of a ContextEncoder, by name."""
     share: Float[Tensor, " vocabulary"]
-    """How likely each row was to be drawn as a negative sample."""
+    """The probability of each row as a negative sample."""
     naming: dict[str, Tensor] = field(default_factory=dict)
-    """Where gaps were named, what x_e = W_dx d + b and s begin with (`W_dx`, `b`, `naming.s`), and
-    the parameters of the merging function (`merging.*`)."""
+    """If gaps were named: the initial values of x_e = W_dx d + b and s (`W_dx`, `b`, `naming.s`),
+    and the parameters of the merging function (`merging.*`)."""
     merging: Merging | None = None
-    """The function that the contexts of a word were merged by; None where each was named alone."""
+    """How the contexts of a word were merged; None if each was named alone."""
 
     @property
     def log_share(self) -> Float[Tensor, " vocabulary"]:
-        """What added to x_hat . x makes log p(w | gap), up to a constant."""
+        """Added to x_hat . x it gives log p(w | gap), up to a constant."""
         return torch.zeros_like(self.share) if self.naming else log_share(self.share)
 
     @property
@@ -80,7 +78,7 @@ class PretrainedEncoder:
         return self.encoder["forward_lstm.W_hh"].shape[1]
 
     def save(self, directory: Path) -> None:
-        """Write the checkpoint; one that stood there before is replaced."""
+        """Write the checkpoint; an existing one is replaced."""
         settings = {
             "model_type": ENCODER_TYPE,
             "format_version": FORMAT_VERSION,
@@ -96,18 +94,18 @@ class PretrainedEncoder:
 
     @classmethod
     def load(cls, directory: Path) -> "PretrainedEncoder":
-        """Read a checkpoint; ValueError where it is none."""
+        """Read a checkpoint; ValueError if it is damaged or of another kind."""
         path = directory / CONFIG
         try:
             settings = read_json(path)
             kind, version = settings["model_type"], settings["format_version"]
-            entities, merging = settings["entities"], settings.get("merging")
+            entities, merging = settings["entities"], settings["merging"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is no pretraining checkpoint: {error}") from None
-        if kind != ENCODER_TYPE or version not in (1, FORMAT_VERSION):
+            raise ValueError(f"{path} is not a pretraining checkpoint: {error}") from None
+        if kind != ENCODER_TYPE or version != FORMAT_VERSION:
             raise ValueError(
                 f"{path}: {kind!r:.40} of version {version!r:.40}, "
-                f"expected {ENCODER_TYPE!r} of version 1 or {FORMAT_VERSION}"
+                f"expected {ENCODER_TYPE!r} of version {FORMAT_VERSION}"
             )
         if merging is not None and merging not in get_args(Merging):
             raise ValueError(
@@ -119,7 +117,6 @@ class PretrainedEncoder:
         tensors = load_tensors(directory / WEIGHTS)
         check_weights(tensors, directory / WEIGHTS)
         _check(tensors, len(vocabulary), merging, directory / WEIGHTS)
-        check_beside(directory)
         x, share = tensors.pop("x"), tensors.pop("share")
         encoder = {
             n.removeprefix("encoder."): tensors.pop(n)
@@ -129,13 +126,12 @@ class PretrainedEncoder:
         return cls(vocabulary, x, encoder, share, tensors, merging)
 
     @torch.no_grad()
-    def hand_over(self, model: DynamicTextModel, vocabulary: Vocabulary) -> None:
-        """Set a language model's embeddings, in and out, and its encoder.
+    def load_into(self, model: DynamicTextModel, vocabulary: Vocabulary) -> None:
+        """Set a language model's input and output embeddings and its encoder.
 
-        Entities, and words that pretraining had no row for, begin as <unk>; a row whose word its
-        text never had is as it was drawn. Where gaps were named, x_e is W_dx d + b from the
-        beginning, with d merged as it was there where the model's function is the same; output
-        embeddings, y_e among them, begin with the same cosines.
+        Entities and words without a row in pretraining start as <unk>. If gaps were named, x_e
+        starts as W_dx d + b, with the pretrained merging function if the model uses the same one,
+        and output embeddings (y_e included) start with the same cosines.
         """
         words = [self.vocabulary.row(word) for word in vocabulary.words]
         rows = [UNK, BOS, EOS, *[UNK] * vocabulary.entities, *words]
@@ -145,18 +141,18 @@ class PretrainedEncoder:
             x = table.clone()
             x[entity_rows(vocabulary.entities)] = self.naming["b"]
             y, W_dy = self._outputs(x, model)
-            if model.x.W_d is not None:
-                _set(model.x.W_d, self.naming["W_dx"], "W_dx")
-            if model.output.y.W_d is not None:
-                _set(model.output.y.W_d, W_dy, "W_dy")
-            if model.naming is not None:
-                model.naming.s.copy_(self.naming["naming.s"])
-            if model.merging is not None and self.merging == model.config.merging:
-                for name, parameter in model.merging.named_parameters():
+            if model.x.W_dx is not None:
+                _set(model.x.W_dx, self.naming["W_dx"], "W_dx")
+            if model.W_dy is not None:
+                _set(model.W_dy, W_dy, "W_dy")
+            if "naming" in model.terms:
+                model.get_parameter("terms.naming.s").copy_(self.naming["naming.s"])
+            if model.memory.merging is not None and self.merging == model.config.merging:
+                for name, parameter in model.memory.merging.named_parameters():
                     _set(parameter, self.naming[f"merging.{name}"], f"merging.{name}")
         for name, weight, table in (
             ("input", model.x.weight, x),
-            ("output", model.output.y.weight, y),
+            ("output", model.output.weight, y),
         ):
             if weight.shape != table.shape:
                 raise ValueError(
@@ -164,24 +160,25 @@ class PretrainedEncoder:
                     f"embeddings {tuple(weight.shape)}: expected the same size"
                 )
             weight.copy_(table)
-        if model.encoder is None:
+        encoder = model.memory.encoder
+        if encoder is None:
             return
-        expected = {name: tuple(p.shape) for name, p in model.encoder.named_parameters()}
+        expected = {name: tuple(p.shape) for name, p in encoder.named_parameters()}
         found = {name: tuple(value.shape) for name, value in self.encoder.items()}
         if expected != found:
             raise ValueError(f"the pretrained encoder is {found}, but the model's {expected}")
-        model.encoder.load_state_dict(self.encoder)
+        encoder.load_state_dict(self.encoder)
 
     def _outputs(
         self, x: Float[Tensor, "rows embedding_dim"], model: DynamicTextModel
     ) -> tuple[Float[Tensor, "rows hidden_dim"], Float[Tensor, "hidden_dim context_dim"]]:
-        """The y and W_dy that have the cosines of x and W_dx; words and guesses of length 1.
+        """Y and W_dy with the cosines of x and W_dx, and lengths of about 1.
 
-        Logits then begin small, and an entity is expected where the word would be that it is taken
-        for. A table that serves both layers is the input's.
+        Logits then start small, and an entity is predicted where the word that it resembles would
+        be. A tied table is the input's.
         """
         W_dx, lengths = self.naming["W_dx"], x.norm(dim=1, keepdim=True)
-        if model.output.y.weight is model.x.weight:
+        if model.output.weight is model.x.weight:
             return x, W_dx
         y = x / lengths.clamp(min=1e-12)
         entities = entity_rows(model.config.entities)
@@ -192,7 +189,7 @@ class PretrainedEncoder:
 
 
 def _check(tensors: dict[str, Tensor], rows: int, merging: Merging | None, path: Path) -> None:
-    """ValueError where the tensors are not those of embeddings and an encoder over them."""
+    """ValueError if the tensors are not those of embeddings and an encoder over them."""
     x, W_hd = (tensors.get(name, torch.empty(0)) for name in ("x", "encoder.W_hd"))
     if x.dim() != 2 or W_hd.dim() != 2:
         raise ValueError(f"{path}: expected matrices x and encoder.W_hd")
@@ -220,7 +217,7 @@ def _set(parameter: Tensor, value: Tensor, name: str) -> None:
 
 
 def log_share(share: Float[Tensor, " vocabulary"]) -> Float[Tensor, " vocabulary"]:
-    """The logarithm of shares; rows that were never drawn come after all others, but exist."""
+    """The log of the shares; rows that were never drawn rank last, with a finite value."""
     return (share + 1e-12).log()
 
 
@@ -232,9 +229,9 @@ def begin_with(
     *,
     length: float | None = None,
 ) -> None:
-    """Let the rows of words that have a vector begin with it, in this table's width.
+    """Initialize the rows of words that have a vector with it, in the table's width.
 
-    All rows have the same length, so that cosines are kept and no word is louder than another.
+    All rows get the same length, so that only cosines matter.
     """
     rows, found = vectors.of(vocabulary)
     if not len(rows):

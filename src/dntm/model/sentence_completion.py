@@ -1,21 +1,21 @@
 """SentenceCompletion: word embeddings and context encoder learned by filling gaps (Section 5.1).
 
-Each word of a sentence in turn is hidden, and the encoder's context vector of the gap is compared
-with the word's embedding and with those of words drawn at random:
+Each word of a sentence is hidden in turn. The encoder's context vector of the gap is compared with
+the embedding of the hidden word and with those of random words:
 
     x_hat_e = ReLU(W_hd [h_fwd_{t-1}; h_bwd_{t+1}] + b_d)                          Eq. 6
     loss    = -log sigma(x_hat_e . x_e) - sum over negatives v log sigma(-x_hat_e . x_v)
 
-One pass of each direction over a sentence gives the contexts of all its words. At its optimum
-x_hat . x_w + log q(w), with q the distribution of the negatives, is log p(w | gap) up to a
-constant.
+One pass of each direction over a sentence gives the contexts of all its words. At the optimum,
+x_hat . x_w + log q(w) is log p(w | gap) up to a constant, where q is the distribution of the
+negatives.
 
-Beyond the paper, `GapNaming` names the hidden word as hidden words are named in training, with the
-very x_e = W_dx d + b of Eq. 9 that the language model begins with (see `dntm.model.naming`), and d
-merged from the contexts of the same word so far, as if the batch were one document.
+Beyond the paper, `GapNaming` names the hidden word by the loss of `extensions.naming`, with the
+x_e = W_dx d + b of Eq. 9 that initializes the language model. d is merged from the contexts of the
+same word so far, as if the batch were one document.
 
-Departure: <unk> is hidden and drawn like any other word, of which the paper says nothing; entities
-begin as <unk>, so its row must be learned.
+Departure: <unk> is hidden and drawn like any other word; the paper does not say. Entities start as
+<unk>, so its row must be trained.
 """
 
 from collections.abc import Sequence
@@ -30,34 +30,34 @@ from torch import Tensor, nn
 from dntm.corpus.vocabulary import BOS, EOS
 from dntm.model.config import Merging
 from dntm.model.context_encoder import ContextEncoder
+from dntm.model.extensions.naming import Naming
 from dntm.model.fast.layout import Segment, lay_out_ragged
 from dntm.model.merging import merging_function
-from dntm.model.naming import Naming
 from dntm.model.pretrained_encoder import PretrainedEncoder
 
 LENGTH_COST = 0.1
-"""What it costs, in nats a word, if guesses are on average twice as long as words. Cosines do not
-ask for any length, but the encoder reads x_e among words."""
+"""Nats per word if x_hat is on average twice as long as word embeddings. Cosines do not depend on
+the length, but the encoder reads x_e among words."""
 
 
 @dataclass(frozen=True, slots=True)
 class GapLayout:
-    """The words of a batch time step by time step, the longest sentence first."""
+    """The words of a batch, time step by time step, the longest sentence first."""
 
     segments: tuple[Segment, ...]
     sequences: int
     before: Int[np.ndarray, " words"]
-    """Rows the forward LSTM reads: at each word's place the token before it."""
+    """Rows that the forward LSTM reads: at each word's place, the token before it."""
     after: Int[np.ndarray, " words"]
-    """Rows the backward LSTM reads, from each sentence's end."""
+    """Rows that the backward LSTM reads, from the end of each sentence."""
     mirror: Int[np.ndarray, " words"]
-    """For each place, where the backward LSTM has read all that follows its word."""
+    """For each place, where the backward LSTM has read everything after its word."""
     reading: Int[np.ndarray, " words"]
-    """For each place, the number of its word in reading order through the batch."""
+    """For each place, the index of its word in reading order through the batch."""
 
 
 def lay_out_gaps(sentences: Sequence[Int[np.ndarray, " _"]]) -> GapLayout:
-    """Lay out sentences of words, at least one in each."""
+    """Lay out sentences of at least one word."""
     lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
     ragged = lay_out_ragged(lengths)
     first = np.cumsum(lengths) - lengths
@@ -96,7 +96,7 @@ class SentenceCompletion(nn.Module):
 
     @classmethod
     def of(cls, pretrained: PretrainedEncoder) -> "SentenceCompletion":
-        """What pretraining has learned, ready to fill gaps."""
+        """The model of a pretrained encoder."""
         sizes, dim = (*pretrained.x.shape, pretrained.encoder_dim), pretrained.context_dim
         model = (
             GapNaming(*sizes, context_dim=dim, merging=pretrained.merging)
@@ -108,7 +108,7 @@ class SentenceCompletion(nn.Module):
         return model.requires_grad_(requires_grad=False)
 
     def compared(self) -> Float[Tensor, "vocabulary embedding_dim"]:
-        """What `contexts` are to be multiplied with to rank words."""
+        """The matrix to multiply `contexts` with to rank words."""
         return self.x.detach()
 
     def forward(
@@ -116,19 +116,19 @@ class SentenceCompletion(nn.Module):
         sentences: Sequence[Int[np.ndarray, " _"]],
         negatives: Int[np.ndarray, "words negatives"],
     ) -> Float[Tensor, ""]:
-        """The loss summed over all words of the sentences; zero, with gradients, without any."""
+        """The loss summed over all words; zero, with gradients, if there are none."""
         if not sentences:
             return sum((p.sum() * 0 for p in self.parameters()), start=self.x.new_zeros(()))
         layout = lay_out_gaps(sentences)
         words = np.concatenate(sentences)
-        told_from = np.concatenate((words[:, None], negatives), 1)[layout.reading]
-        rows = np.concatenate((layout.before, layout.after, told_from.ravel()))
+        labels = np.concatenate((words[:, None], negatives), 1)[layout.reading]
+        rows = np.concatenate((layout.before, layout.after, labels.ravel()))
         looked_up = nn.functional.embedding(self._indices(rows), self.x)
         count = len(words)
-        before, after, candidates = torch.split(looked_up, [count, count, told_from.size])
+        before, after, candidates = torch.split(looked_up, [count, count, labels.size])
         x_hat = self._contexts(layout, before, after)
         logits = torch.bmm(candidates.view(count, -1, x_hat.shape[1]), x_hat.unsqueeze(2))
-        # -log sigma(z) = softplus(-z): the word itself stands first.
+        # -log sigma(z) = softplus(-z); the hidden word comes first.
         sign = torch.ones_like(logits)
         sign[:, 0] = -1
         return nn.functional.softplus(sign * logits).sum()
@@ -137,7 +137,7 @@ class SentenceCompletion(nn.Module):
     def contexts(
         self, sentences: Sequence[Int[np.ndarray, " _"]]
     ) -> Float[Tensor, "words embedding_dim"]:
-        """The context vector of every word's gap, in reading order."""
+        """The context vector of each word's gap, in reading order."""
         layout = lay_out_gaps(sentences)
         x_hat = self._contexts(layout, *self._around(layout))
         return torch.empty_like(x_hat).index_copy_(0, self._indices(layout.reading), x_hat)
@@ -171,7 +171,7 @@ class SentenceCompletion(nn.Module):
 
 
 class GapNaming(SentenceCompletion):
-    """Gaps named by s cos(W_dx d + b, x_w), with the word embeddings x near where they began.
+    """Gaps named by s cos(W_dx d + b, x_w).
 
     Without a merging function d is the gap's own context d'.
     """
@@ -204,19 +204,19 @@ class GapNaming(SentenceCompletion):
         log_included: Float[np.ndarray, " candidates"],
         hidden: Bool[np.ndarray, " words"] | None = None,
     ) -> Float[Tensor, ""]:
-        """The loss summed over the named words; zero, with gradients, without any.
+        """The loss summed over the named words; zero, with gradients, if there are none.
 
-        Candidates rise and hold every word that is named; `log_included` as in `Naming.loss`. The
-        words `hidden` are read as entities that were never met, b.
+        Candidates are rising rows that include every named word; `log_included` as in
+        `Naming.loss`. Words marked `hidden` are read as unseen entities (b).
         """
         if not named.any():
             return sum((p.sum() * 0 for p in self.parameters()), start=self.x.new_zeros(()))
         words = np.concatenate(sentences)
-        # A row after the last one stands for b.
+        # The row after the last one stands for b.
         read = words if hidden is None else np.where(hidden, len(self.x), words)
         layout = lay_out_gaps(np.split(read, np.cumsum([len(s) for s in sentences])[:-1]))
         h_forward, h_backward = self._read(layout, *self._around(layout))
-        # In reading order, so that what comes first says nothing about where it stands.
+        # In reading order: merging must not depend on where a word lies in the layout.
         at, answers = self._indices(np.argsort(layout.reading)[named]), words[named]
         d = self.encoder.contexts(h_forward.index_select(0, at), h_backward.index_select(0, at))
         x_hat = self._name(d if self.merging is None else self._merged(d, answers))
@@ -230,7 +230,7 @@ class GapNaming(SentenceCompletion):
         return nats + len(answers) * LENGTH_COST * (length - 1).square()
 
     def compared(self) -> Float[Tensor, "vocabulary embedding_dim"]:
-        """What `contexts` are to be multiplied with to rank words: x_w of length 1."""
+        """The matrix to multiply `contexts` with to rank words: x_w of length 1."""
         return nn.functional.normalize(self.x.detach(), dim=1)
 
     def _name(self, d: Float[Tensor, "gaps context_dim"]) -> Float[Tensor, "gaps embedding_dim"]:
@@ -239,14 +239,14 @@ class GapNaming(SentenceCompletion):
     def _merged(
         self, contexts: Float[Tensor, "gaps context_dim"], words: Int[np.ndarray, " gaps"]
     ) -> Float[Tensor, "gaps context_dim"]:
-        """For each gap d after it: the contexts of its word so far, merged."""
+        """For each gap, d merged from the contexts of its word so far."""
         assert self.merging is not None
         order = np.argsort(words, kind="stable")
         ordered = words[order]
         nth = np.arange(len(order)) - np.searchsorted(ordered, ordered)
-        merger = self.merging.ready()
+        merger = self.merging.bind()
         inputs = merger.inputs(contexts)
-        # Round n merges the n-th context of every word that has so many.
+        # Round n merges the n-th context of every word that has one.
         rounds = [order[nth == n] for n in range(int(nth.max()) + 1)]
         states = [self.merging.initial(contexts).expand(len(rounds[0]), -1)]
         before = words[rounds[0]]

@@ -1,9 +1,9 @@
 """Encoding: what the context encoder reads in which call (Section 3).
 
-Each direction reads a sentence up to the furthest mention it has to reach. What it reads before the
-first entity whose state is made in the same window depends on nothing: all these beginnings are
-read ahead, in one call. The rests follow level by level, each from where its beginning left off.
-States are known by their table rows.
+Each direction reads a sentence up to the furthest mention it has to reach. Tokens before the first
+entity whose state changes within the window can be read ahead of everything else, for all sentences
+in one call. The rests follow level by level, each from where its beginning ended. States are
+identified by their table rows.
 """
 
 from collections import defaultdict
@@ -50,14 +50,14 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rest:
-    """The rest of a level's sentences in one direction, and the h beside each mention."""
+    """The rest of a level's sentences in one direction, and the h next to each mention."""
 
     call: Call
     begins: Int[np.ndarray, " sequences"]
     """Index into the call ahead where each sequence left off."""
     ahead: Int[np.ndarray, " ahead"]
-    """Indices into the call ahead of the tokens beside a mention."""
-    beside: Int[np.ndarray, " mentions"]
+    """Indices into the call ahead of the tokens next to a mention."""
+    adjacent: Int[np.ndarray, " mentions"]
     """Index of the mention's neighbouring h in `cat(h of ahead, h of call)`."""
 
 
@@ -86,8 +86,8 @@ class Side:
     rows: Sequence[int]
     states: Mapping[int, int]
     """`states[t]`: table row of the state of the entity at time step t."""
-    beside: Mapping[int, int]
-    """`beside[p]`: the last time step before position p."""
+    adjacent: Mapping[int, int]
+    """`adjacent[p]`: the last time step before position p."""
     free: int
     """The first so many time steps depend on no state made in this window."""
 
@@ -109,12 +109,12 @@ def sides(
 
 
 def _side(
-    rows: Sequence[int], states: Mapping[int, int], beside: Mapping[int, int], made_before: int
+    rows: Sequence[int], states: Mapping[int, int], adjacent: Mapping[int, int], made_before: int
 ) -> Side:
-    reach = max(beside.values()) + 1
+    reach = max(adjacent.values()) + 1
     read = {time: state for time, state in states.items() if time < reach}
     waits = (time for time, state in read.items() if state >= made_before)
-    return Side(rows[:reach], read, beside, min(waits, default=reach))
+    return Side(rows[:reach], read, adjacent, min(waits, default=reach))
 
 
 def lay_out_encoding(
@@ -146,22 +146,22 @@ def _direction(
         waiting = {s: read[s] for s in sentences if read[s].free < len(read[s].rows)}
         pieces = _Pieces.of({s: (r, r.free, len(r.rows)) for s, r in waiting.items()})
         early: list[int] = []
-        beside: list[tuple[bool, int]] = []
+        adjacent: list[tuple[bool, int]] = []
         for context in level:
             side = read[context.sentence]
-            time = side.beside[context.position]
+            time = side.adjacent[context.position]
             if time < side.free:
-                beside.append((False, len(early)))
+                adjacent.append((False, len(early)))
                 early.append(ahead.place(context.sentence, time))
             else:
-                beside.append((True, pieces.place(context.sentence, time - side.free)))
+                adjacent.append((True, pieces.place(context.sentence, time - side.free)))
         left_off = [ahead.place(s, waiting[s].free - 1) for s in pieces.in_order()]
         rests.append(
             Rest(
                 call=pieces.call(),
                 begins=np.array(left_off, dtype=np.int64),
                 ahead=np.array(early, dtype=np.int64),
-                beside=np.array([len(early) * late + i for late, i in beside], dtype=np.int64),
+                adjacent=np.array([len(early) * late + i for late, i in adjacent], dtype=np.int64),
             )
         )
     return ahead.call(), rests

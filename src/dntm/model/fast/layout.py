@@ -1,13 +1,13 @@
-"""Layouts: how the tokens of a batch lie in memory before an LSTM.
+"""Layouts: the order in memory in which an LSTM reads the tokens of a batch.
 
 Ragged, for the context encoder (Eqs. 7 and 8): many short sequences without padding, time step by
-time step, the longest sequence first, so that the sequences still running are the first rows.
+time step, the longest sequence first. The sequences still running are then always the first rows.
 
-Segments, for the language model's LSTM (Eq. 2): its state is carried through each document, so a
-batch runs time step by time step, the longest document first. Where a document ends the batch gets
-narrower: the tokens are cut into segments of constant width, each one call of the LSTM. A document
-that continues after the window needs its state from exactly its end, so there is always a cut
-there; elsewhere a cut must save more padding than a call of the LSTM costs.
+Segments, for the core (Eq. 2): its state is carried through each document, so a batch runs time
+step by time step, the longest document first. Whenever a document ends, the batch gets narrower.
+The tokens are cut into segments of constant width, and each segment is one LSTM call. A document
+that continues after the window needs its state at its exact end, so there is always a cut there;
+other cuts are made only if they save more padding than an LSTM call costs.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
 Sentence = Sequence[int]
-"""Rows as `Vocabulary.encode` gives them: <bos>, words and entities, <eos>."""
+"""Vocabulary rows: <bos>, words and entities, <eos>."""
 
 WORTH_A_CUT = 100
-"""Padding, in tokens, that takes the LSTM about as long as another call at 512 units."""
+"""Tokens of padding that cost about as much as one more LSTM call at 512 units."""
+
+
+def indices(array: Int[np.ndarray, "..."], like: Float[Tensor, "..."]) -> Int[Tensor, "..."]:
+    """The indices as a tensor on the device of `like`."""
+    return torch.from_numpy(array).to(like.device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +36,18 @@ class Ragged:
     """Sequences of different lengths, time step by time step, the longest sequence first."""
 
     widths: list[int]
-    """How many sequences reach each time step."""
+    """Number of sequences that reach each time step."""
     starts: Int[np.ndarray, " time"]
     """The place where each time step begins."""
     rank: Int[np.ndarray, " sequences"]
-    """Where each sequence stands within a time step."""
+    """Position of each sequence within a time step."""
     sequence: Int[np.ndarray, " places"]
     time: Int[np.ndarray, " places"]
 
     def place(
         self, sequence: Int[np.ndarray, " some"], time: Int[np.ndarray, " some"]
     ) -> Int[np.ndarray, " some"]:
-        """Where a time step of a sequence lies."""
+        """The place of a time step of a sequence."""
         places: Int[np.ndarray, " some"] = self.starts[time] + self.rank[sequence]
         return places
 
@@ -66,28 +73,28 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """Tokens in the order of the LSTM, and how to find back to reading order.
+    """Tokens in the core's order, and the way back to reading order.
 
     Reading order is document by document. A place is an index into `tokens`.
     """
 
     tokens: Int[np.ndarray, " places"]
-    """Rows to read; <unk> where a document has ended before its segment."""
+    """Rows to read; <unk> as padding after the end of a document."""
     segments: tuple[Segment, ...]
     order: Int[np.ndarray, " active"]
     """The documents that have sentences, longest first."""
     read: Int[np.ndarray, " tokens"]
     """The place of each token in reading order."""
     sentence: Int[np.ndarray, " tokens"]
-    """The sentence of each token, counted through the batch."""
+    """The sentence of each token in reading order, counted through the batch."""
     document: Int[np.ndarray, " sentences"]
     """The document of each sentence."""
     predicting: Int[np.ndarray, " predicted"]
-    """Which tokens, in reading order, are followed by another one of their sentence."""
+    """Tokens in reading order that are followed by another one of their sentence."""
     targets: Int[np.ndarray, " predicted"]
     """The rows that follow them."""
     predicted: Int[np.ndarray, " batch"]
-    """How many tokens of each document are predicted."""
+    """Number of predicted tokens of each document."""
 
 
 def lay_out(documents: Sequence[Sequence[Sentence]], continues: Sequence[bool]) -> Layout:

@@ -4,17 +4,16 @@
     packed(W)(y, x)  y + x W^T      W laid out once for many narrow products
     Deferred(W)(x)   x W^T          dW = sum over uses of dy^T x, as one product at the end
 
-A step of the encoder multiplies a few rows by a large matrix; a plain product spends most of its
-time on bringing that matrix into the order the processor wants. On a CPU in single precision oneDNN
-can do that once, with the operations `torch.compile` uses for frozen weights; where they are
-missing, and in every other case, the product is a plain one.
+A step of the encoder multiplies a few rows by a large matrix. A plain product spends most of its
+time reordering that matrix for the processor. On a CPU in single precision, oneDNN can reorder it
+once, with the operations that `torch.compile` uses for frozen weights; otherwise the product is a
+plain one.
 
-Autograd would make a gradient of W's size for each use and add them up; `Deferred` collects each
-use's x and dy in a gradient buffer and multiplies once, when all uses have been through the
-backward pass.
+Autograd would compute a gradient of W's size for each use and add them up. `Deferred` collects the
+x and dy of each use and multiplies once, after the backward pass of all uses.
 
-The LSTM's sequences lie as `layout.Ragged` has them. A library's LSTM would also make gradients of
-its weights where they are frozen, and spend a fixed time on each call.
+Sequences are laid out as in `layout.Ragged`. A library LSTM would also compute gradients of frozen
+weights, and has a fixed cost per call.
 """
 
 from collections.abc import Callable
@@ -28,11 +27,11 @@ from torch import Tensor
 Product = Callable[
     [Float[Tensor, "rows outputs"], Float[Tensor, "rows inputs"]], Float[Tensor, "rows outputs"]
 ]
-"""Gives y + x W^T for y and x; without gradients of its own."""
+"""Maps y and x to y + x W^T, without gradients."""
 
 
 def packed(W: Float[Tensor, "outputs inputs"]) -> Product:
-    """The product with W as it is now."""
+    """The product with the current W."""
     weight = W.detach()
     if not _can_pack(weight):
         transposed = weight.t()
@@ -53,12 +52,12 @@ def _can_pack(weight: Tensor) -> bool:
 
 
 class Deferred:
-    """W as it is now, for the products of one pass."""
+    """The current W, for the products of one pass."""
 
     def __init__(self, W: Float[Tensor, "outputs inputs"]) -> None:
         self.W = W.detach()
         self.buffer: list[tuple[Tensor, Tensor]] = []
-        # Every use depends on this empty tensor, so its gradient comes after all of theirs.
+        # Every use depends on this empty tensor, so its backward runs after all of theirs.
         self.anchor: Tensor = _Gather.apply(W, self.buffer)  # type: ignore[no-untyped-call]
 
     def __call__(self, x: Float[Tensor, "rows inputs"]) -> Float[Tensor, "rows outputs"]:
@@ -96,7 +95,7 @@ class _Use(torch.autograd.Function):
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """An LSTM's weights, with W_hh ready for its narrow products."""
+    """An LSTM's weights, with W_hh prepared for narrow products."""
 
     W_ih: Float[Tensor, "gates input_dim"]
     W_hh: Float[Tensor, "gates hidden_dim"]
@@ -108,8 +107,8 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """The h and c of some places."""
+class Cells:
+    """h and c at some places."""
 
     h: Float[Tensor, "places hidden_dim"]
     c: Float[Tensor, "places hidden_dim"]
@@ -119,23 +118,23 @@ def ragged_lstm(
     x: Float[Tensor, "places input_dim"],
     weights: Weights,
     widths: list[int],
-    before: State | None = None,
-) -> State:
-    """The h and c of every place; `before` is where the sequences start from, zero without it.
+    before: Cells | None = None,
+) -> Cells:
+    """H and c at every place; the sequences start from `before`, or from zero.
 
     i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of W_ih x_t + W_hh h_{t-1} + b
     c_t        = f * c_{t-1} + i * g,   h_t = o * tanh(c_t)
     """
     begin = (None, None) if before is None else (before.h, before.c)
     inputs = (x, *begin, weights.W_ih, weights.W_hh, weights.b, weights, widths)
-    return State(*_Loop.apply(*inputs))  # type: ignore[no-untyped-call]
+    return Cells(*_Loop.apply(*inputs))  # type: ignore[no-untyped-call]
 
 
 class _Loop(torch.autograd.Function):
     """The loop over time steps.
 
-    Whatever does not wait for the step before is one large product: the inputs' part of the
-    gates, and in the backward pass all gradients but that of h_{t-1}.
+    What does not depend on the previous step is one large product: the inputs' part of the gates,
+    and in the backward pass all gradients except that of h_{t-1}.
     """
 
     @staticmethod
@@ -224,9 +223,9 @@ def _gate_gradients(
     kept: tuple[Tensor, Tensor, Tensor],
     widths: list[int],
 ) -> tuple[Float[Tensor, "places gates"], Float[Tensor, "places hidden_dim"]]:
-    """Gradients before the gates' nonlinearities, and those of c.
+    """Gradients of the gates before their nonlinearities, and of c.
 
-    Each is a known factor times dh_t (for o) or dc_t (for i, f, g); the factors are made ahead of
+    Each is a known factor times dh_t (for o) or dc_t (for i, f, g). The factors are computed before
     the loop, which then only carries dh and dc back in time.
     """
     dh, grad_c = grads

@@ -1,23 +1,23 @@
 """BPTT windows: the next few sentences of every document of a batch, and how to read them.
 
 `windows` cuts documents into windows; gradients stop between them (truncated backpropagation). A
-`Window` is the plan for one of them: which sentences can be encoded side by side (Section 3, made
-fast but not changed). With dynamic input a sentence waits only for the last earlier sentences that
-mention one of the entities it reads:
+`Window` is the plan for one of them: which sentences can be encoded in parallel without changing
+any number (Section 3). With dynamic input a sentence depends only on the last earlier sentences
+that mention one of the entities it reads:
 
     level(sentence) = max over these entities e of 1 + level(last earlier sentence that mentions e)
 
-so all sentences of a level, over all documents, are encoded in one call. A lone mention is never
-read by the encoder, so its previous state may come from the same level. With static input there is
+All sentences of a level, over all documents, are encoded in one call. The encoder never reads a
+lone mention itself, so its previous state may come from the same level. With static input there is
 one level.
 
-Every state d_{e,i} is a row of one growing table: first the memory the window begins with, a row
-for each document and entity, then each merged context, level by level. A state is known by this row
-everywhere. A context nobody reads is never encoded.
+Every state d_{e,i} is a row of one growing table: first the memory from before the window, one row
+per document and entity, then each merged context, level by level. A state is identified by this
+row everywhere. Contexts that nothing reads are not encoded.
 
-Where a row of the vocabulary changes hands (`corpus.rows`), the state it stands for is another row
-of the table from there on: that of a guest, who had no row as the window began, or of one that lost
-its row inside the window. The guests' states lie between the memory and the contexts.
+When a slot is reassigned (`corpus.entity_slots`), it refers to another row of the table from there
+on: a restored state, whose entity had no slot when the window began, or that of an entity evicted
+inside the window. Restored states lie between the memory and the contexts.
 """
 
 from collections import defaultdict
@@ -28,15 +28,15 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from dntm.corpus.rows import Loan
+from dntm.corpus.entity_slots import Eviction
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model.fast.encoding import Call, Context, Level, Side, lay_out_encoding, sides
 from dntm.model.fast.layout import Layout, Sentence, lay_out
 
 EncodedDocument = Sequence[Sentence]
-"""A document's sentences as vocabulary rows, <bos> and <eos> around each."""
-Loans = Sequence[Sequence[Sequence[Loan]]]
-"""Of each sentence of each document; empty where there are none at all."""
+"""A document's sentences as vocabulary rows, each from <bos> to <eos>."""
+Evictions = Sequence[Sequence[Sequence[Eviction]]]
+"""Of each sentence of each document; empty if there are none at all."""
 
 
 class WindowText(NamedTuple):
@@ -47,16 +47,16 @@ class WindowText(NamedTuple):
     continues: list[bool]
     """Whether each of these documents has sentences after the window."""
     kept: list[int]
-    """Indices of these documents in the window before: their state is `state.select(kept)`."""
+    """Indices of these documents in the previous window: their state is `state.select(kept)`."""
     documents: list[int]
     """Indices of these documents in the batch."""
-    loans: Loans
+    evictions: Evictions
 
 
 def windows(
-    documents: Sequence[EncodedDocument], size: int, loans: Loans = ()
+    documents: Sequence[EncodedDocument], size: int, evictions: Evictions = ()
 ) -> Iterator[WindowText]:
-    """Yields the batch `size` sentences at a time; a document that has ended is left out."""
+    """Yields the batch `size` sentences at a time; documents that have ended are left out."""
     active = list(range(len(documents)))
     kept = list(range(len(documents)))
     for start in range(0, max(map(len, documents), default=0), size):
@@ -68,7 +68,7 @@ def windows(
             [len(documents[d]) > end for d in active],
             kept,
             active,
-            [loans[d][start:end] for d in active] if loans else (),
+            [evictions[d][start:end] for d in active] if evictions else (),
         )
 
 
@@ -90,23 +90,23 @@ class Merges:
     """Table row of d_{e,i}."""
 
 
-class Change(NamedTuple):
-    """A row changes hands; tokens count in reading order through the documents."""
+class SlotChange(NamedTuple):
+    """A slot is reassigned. Tokens are counted in reading order through the documents."""
 
     document: int
     begins: int
     """The <bos> of the sentence."""
     token: int
-    """The token that predicts the new owner's mention, and knows of the change."""
-    row: int
+    """The token that predicts the new occupant's mention; the change applies from here on."""
+    slot: int
     """From zero."""
     entity: int
-    """The new owner's number in its document."""
-    former: int
+    """The new occupant's number in its document."""
+    evicted: int
     before: int
-    """Table row of the former owner's state."""
+    """Table row of the evicted entity's state."""
     after: int
-    """Table row of the new owner's."""
+    """Table row of the new occupant's state."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,20 +128,20 @@ class Window:
     """`known[s, e]`: table row of d_e before sentence s."""
     memory: Int[np.ndarray, "batch entities"]
     """`memory[d, e]`: table row of d_e after the window."""
-    changes: tuple[Change, ...]
-    guests: int
-    """How many states of guests there are, in the order of the changes that bring them in."""
+    changes: tuple[SlotChange, ...]
+    restored: int
+    """Number of restored states, in the order of the changes that need them."""
 
     def mentioned(self, positions: Int[np.ndarray, " positions"]) -> Int[np.ndarray, " positions"]:
-        """Table row of the state of the entity at each position in reading order, else -1."""
+        """Table row of the state of the entity at each position in reading order, or -1."""
         states = np.full(len(self.layout.tokens), -1, dtype=np.int64)
         states[self.entity_places] = self.entity_rows
         found: Int[np.ndarray, " positions"] = states[self.layout.read[positions]]
         return found
 
-    def is_guest(self, change: Change) -> bool:
-        """Whether the new owner had no row as the window began."""
-        return 0 <= change.after - self.memory.size < self.guests
+    def is_restored(self, change: SlotChange) -> bool:
+        """Whether the new occupant had no slot when the window began."""
+        return 0 <= change.after - self.memory.size < self.restored
 
 
 def plan(
@@ -151,34 +151,32 @@ def plan(
     dynamic_input: bool,
     dynamic_output: bool,
     continues: Sequence[bool] | None = None,
-    loans: Loans = (),
+    evictions: Evictions = (),
     every_context: bool = False,
 ) -> Window:
-    """Plan the reading of each document's next sentences (none where it ended earlier).
+    """Plan the reading of each document's next sentences (none if it has ended).
 
-    `continues[d]`: document d has sentences after these; all have if it is None. Of the others no
-    context is encoded that only later sentences would need, so their state is of no further use;
-    with `every_context` all are.
+    `continues[d]` says whether document d has sentences after these; None means that all have. For
+    the others, contexts that only later sentences would need are not encoded, so their state must
+    not be used any further. `every_context` encodes all of them.
     """
     continues = [True] * len(documents) if continues is None else continues
     if len(continues) != len(documents):
-        raise ValueError(
-            f"continues tells of {len(continues)} documents, expected {len(documents)}"
-        )
+        raise ValueError(f"continues has {len(continues)} items, expected {len(documents)}")
     contexts: list[Context] = []
-    changes: list[Change] = []
+    changes: list[SlotChange] = []
     before: list[Int[np.ndarray, " entities"]] = []
     mentions = [[_mentions(sentence, entities) for sentence in text] for text in documents]
     current = np.arange(len(documents) * entities).reshape(len(documents), entities)
-    guests = _guests(loans)
-    made = current.size + guests
+    restored = _restored(evictions)
+    made = current.size + restored
     unused, begins = iter(range(current.size, made)), 0
     for document, found in enumerate(mentions):
-        lent = loans[document] if loans else [()] * len(found)
+        evicted = evictions[document] if evictions else [()] * len(found)
         lost: dict[int, int] = {}
-        # Where rows are lent, what comes back may come back in another row.
+        # An evicted entity may return in another slot.
         last = {entity: s for s, mentioned in enumerate(found) for _, entity in mentioned}
-        if any(lent):
+        if any(evicted):
             last = dict.fromkeys(last, len(found) - 1)
         for s, mentioned in enumerate(found):
             read_as_output = dynamic_output and (continues[document] or s + 1 < len(found))
@@ -189,13 +187,15 @@ def plan(
                 or read_as_output
                 or (dynamic_input and (continues[document] or last[entity] > s))
             ]
-            for loan in lent[s]:
-                after = lost.pop(loan.entity) if loan.entity in lost else next(unused)
-                lost[loan.former] = int(current[document, loan.row - 1])
-                current[document, loan.row - 1] = after
-                token = begins + loan.position
-                owners = loan.entity, loan.former, lost[loan.former], after
-                changes.append(Change(document, begins, token, loan.row - 1, *owners))
+            for eviction in evicted[s]:
+                position, slot, entity, old = eviction
+                after = lost.pop(entity) if entity in lost else next(unused)
+                lost[old] = before_it = int(current[document, slot - 1])
+                current[document, slot - 1] = after
+                token = begins + position
+                changes.append(
+                    SlotChange(document, begins, token, slot - 1, entity, old, before_it, after)
+                )
             begins += len(documents[document][s])
             before.append(current[document].copy())
             level = 0
@@ -223,34 +223,34 @@ def plan(
     read = _sides(sentences, flat, known, contexts, made_before)
     layout = lay_out(documents, continues)
     window = _assemble(layout, flat, read, contexts, known, row[current])
-    return _with_changes(window, changes, guests) if changes else window
+    return _with_changes(window, changes, restored) if changes else window
 
 
 Mentioned = tuple[tuple[int, int], ...]
-"""Position and entity (from zero) of a sentence's mentions."""
+"""Position and entity (from zero) of each mention of a sentence."""
 
 
-def _guests(loans: Loans) -> int:
-    """How many new owners there are that did not lose a row to an earlier loan of the window."""
+def _restored(evictions: Evictions) -> int:
+    """Number of new occupants that were not evicted earlier in the same window."""
     count = 0
-    for sentences in loans:
+    for sentences in evictions:
         lost: set[int] = set()
-        for loan in (loan for sentence in sentences for loan in sentence):
-            count += loan.entity not in lost
-            lost.discard(loan.entity)
-            lost.add(loan.former)
+        for eviction in (eviction for sentence in sentences for eviction in sentence):
+            count += eviction.entity not in lost
+            lost.discard(eviction.entity)
+            lost.add(eviction.evicted)
     return count
 
 
-def _with_changes(window: Window, changes: Sequence[Change], guests: int) -> Window:
-    """The window with its changes, and with the guests' states among those of their documents."""
-    window = replace(window, changes=tuple(changes), guests=guests)
-    brought: list[list[int]] = [[] for _ in window.states]
+def _with_changes(window: Window, changes: Sequence[SlotChange], restored: int) -> Window:
+    """Add the changes, and the restored states to those of their documents."""
+    window = replace(window, changes=tuple(changes), restored=restored)
+    more: list[list[int]] = [[] for _ in window.states]
     for change in window.changes:
-        if window.is_guest(change):
-            brought[change.document].append(change.after)
-    states = zip(window.states, brought, strict=True)
-    return replace(window, states=tuple(np.array([*own, *more], np.int64) for own, more in states))
+        if window.is_restored(change):
+            more[change.document].append(change.after)
+    states = zip(window.states, more, strict=True)
+    return replace(window, states=tuple(np.array([*own, *new], np.int64) for own, new in states))
 
 
 def _mentions(sentence: Sentence, entities: int) -> Mentioned:
@@ -273,7 +273,7 @@ def _level(
 
 
 def _step(previous: int, level: int, contexts: Sequence[Context]) -> int:
-    """How many merges of the same level come before one that follows context `previous`."""
+    """Number of merges on the same level before one that follows context `previous`."""
     if previous < 0 or contexts[previous].level < level:
         return 0
     return contexts[previous].step + 1
@@ -294,7 +294,7 @@ def _sides(
     contexts: Sequence[Context],
     made_before: int,
 ) -> dict[int, tuple[Side, Side]]:
-    """What the encoder reads of each sentence that has a context to encode."""
+    """What the encoder reads of each sentence with contexts to encode."""
     positions: defaultdict[int, list[int]] = defaultdict(list)
     for context in contexts:
         positions[context.sentence].append(context.position)
@@ -323,7 +323,7 @@ def _assemble(  # noqa: PLR0917
     known: Int[np.ndarray, "sentences entities"],
     memory: Int[np.ndarray, "batch entities"],
 ) -> Window:
-    """Make the arrays."""
+    """Build the arrays."""
     batch, entities = memory.shape
     columns = np.array([c[:6] for c in contexts], dtype=np.int64).reshape(-1, 6).T
     document, sentence, position, entity, previous, state = columns
@@ -357,5 +357,5 @@ def _assemble(  # noqa: PLR0917
         known=known,
         memory=memory,
         changes=(),
-        guests=0,
+        restored=0,
     )

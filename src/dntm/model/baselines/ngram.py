@@ -1,50 +1,43 @@
-"""A 5-gram model with modified Kneser-Ney smoothing (Chen and Goodman 1998), interpolated.
+"""NGram: a 5-gram model with interpolated modified Kneser-Ney smoothing (Chen and Goodman 1998).
 
     p_n(w | c)  = max(a(c w) - D(a(c w)), 0) / a(c .) + gamma(c) p_{n-1}(w | c')
     gamma(c)    = (D_1 N_1(c .) + D_2 N_2(c .) + D_3 N_3+(c .)) / a(c .)
     Y = n_1 / (n_1 + 2 n_2),   D_k = k - (k + 1) Y n_{k+1} / n_k
 
-c' is c without its first word; where c was never seen p_n is p_{n-1}, and p_0 is uniform over all
-rows but <bos>, which is never predicted. a is the count in the highest order, and below it the
-number of different words before the n-gram (its count, where it begins with <bos>, before which
-there is none). n_k is the number of n-grams of an order with a = k, N_k(c .) that of those that
-begin with c. Sums over all rows are one.
+c' is c without its first word. If c is unseen, p_n is p_{n-1}; p_0 is uniform over all rows but
+<bos>, which is never predicted. a is the count in the highest order; below it, the number of
+different words before the n-gram (or its count, if it begins with <bos>). n_k is the number of
+n-grams of an order with a = k, and N_k(c .) the number of those that begin with c.
 
-The tokens are those of the other models, <eos> and entities' rows among them; contexts do not go
-back beyond the sentence's <bos>. No torch in here: an n-gram is known by its number, which follows
-from its first word and the number of the (n-1)-gram after it, so that counting is sorting.
+Tokens are the same as for the other models, <eos> and entity rows included; contexts end at the
+sentence's <bos>. An n-gram is identified by the number of its last n - 1 words and its first word,
+so counting is sorting.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, tee
-from pathlib import Path
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.rows import encode
+from dntm.corpus.entity_slots import encode
 from dntm.corpus.vocabulary import BOS, Vocabulary
-from dntm.evaluation.records import Floats, Records
-from dntm.files import new_folder
-from dntm.settings import read_json
 
-MODEL_TYPE = "dntm-kneser-ney"
-FORMAT_VERSION = 1
 ORDER = 5
 FALLBACK = (0.5, 1.0, 1.5)
-"""The discounts where a text is too small to tell them."""
-_CONFIG, _TEXT = "config.json", "text.npy"
+"""Discounts for a text that is too small to estimate them."""
+
+Floats = Float[np.ndarray, " tokens"]
 
 
 class _Order(NamedTuple):
     """The n-grams of one length."""
 
     key: Int[np.ndarray, " ngrams"]
-    """Number of the (n-1)-gram after the first word, times the rows, plus the first word's row;
-    sorted. The place in here is the n-gram's own number."""
+    """Number of the (n-1)-gram after the first word, times the number of rows, plus the first
+    word's row. Sorted; the index in here is the n-gram's own number."""
     discounted: Float[np.ndarray, " ngrams"]
     """a - D(a)"""
     total: Float[np.ndarray, " contexts"]
@@ -53,89 +46,51 @@ class _Order(NamedTuple):
     """gamma(c) a(c .)"""
 
 
-class KneserNey:
-    """Counts of a training text, as rows of a vocabulary, and the model they make."""
+class NGram:
+    """The n-gram counts of a training text."""
 
     def __init__(self, text: Int[np.ndarray, " tokens"], vocabulary: Vocabulary) -> None:
-        """Count a text: sentence after sentence, <bos> and <eos> around each."""
+        """Count a text: sentence after sentence, each from <bos> to <eos>."""
         self.text, self.vocabulary = text, vocabulary
         self._rows = len(vocabulary)
         self._orders: list[_Order] = []
         self._count()
 
     @classmethod
-    def of(cls, documents: Iterable[AnonymizedDocument], vocabulary: Vocabulary) -> "KneserNey":
-        """Learn from documents."""
+    def of(cls, documents: Iterable[AnonymizedDocument], vocabulary: Vocabulary) -> "NGram":
+        """Count documents."""
         encoded = (encode(document, vocabulary) for document in documents)
         rows = chain.from_iterable(s for document in encoded for s in document.sentences)
         return cls(np.fromiter(rows, dtype=np.int64), vocabulary)
 
     @property
     def parameters(self) -> int:
-        """How many n-grams it has counted."""
+        """Number of different n-grams."""
         return sum(len(order.key) for order in self._orders)
 
-    def save(self, directory: Path) -> None:
-        """Write the text that was counted, which takes less room than the counts."""
-        with new_folder(directory, overwrite=True) as folder:
-            header = {"model_type": MODEL_TYPE, "format_version": FORMAT_VERSION}
-            settings = header | {"entities": self.vocabulary.entities}
-            (folder / _CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-            np.save(folder / _TEXT, self.text.astype(np.int32))
-            self.vocabulary.save(folder)
-
-    @classmethod
-    def load(cls, folder: Path) -> "KneserNey":
-        """Read what `save` wrote, and count again."""
-        try:
-            settings = read_json(folder / _CONFIG)
-            if settings["format_version"] != FORMAT_VERSION:
-                raise ValueError(f"format_version {settings['format_version']!r}, expected 1")
-            vocabulary = Vocabulary.load(folder / "vocab.txt", entities=settings["entities"])
-            text = np.load(folder / _TEXT, allow_pickle=False).astype(np.int64)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{folder} holds no n-gram model: {error}") from None
-        if text.ndim != 1 or not len(text) or text.min() < 0 or text.max() >= len(vocabulary):
-            raise ValueError(f"{folder / _TEXT} holds rows that are not of its vocabulary")
-        return cls(text, vocabulary)
-
-    @staticmethod
-    def is_in(folder: Path) -> bool:
-        """Whether a folder holds such a model."""
-        try:
-            return read_json(folder / _CONFIG).get("model_type") == MODEL_TYPE
-        except (OSError, ValueError):
-            return False
-
-    def score_all(self, documents: Iterable[AnonymizedDocument]) -> Iterator[Floats]:
+    def score(self, documents: Iterable[AnonymizedDocument]) -> Iterator[Floats]:
         """For each document the log-probability (nats) of every predicted token, in order."""
         for document in documents:
-            yield self.score(encode(document, self.vocabulary).sentences)
+            yield self.score_sentences(encode(document, self.vocabulary).sentences)
 
-    def records(self, documents: Iterable[AnonymizedDocument]) -> Records:
-        """One record per predicted token."""
-        first, second = tee(documents)
-        return Records.of(first, self.score_all(second))
-
-    def score(self, sentences: Sequence[Sequence[int]]) -> Floats:
+    def score_sentences(self, sentences: Sequence[Sequence[int]]) -> Floats:
         """Log-probability of every token after <bos>."""
         rows = np.fromiter(chain.from_iterable(sentences), dtype=np.int64)
-        predicted = rows != BOS
-        found: Floats = np.log(self._probabilities(rows)[predicted])
+        found: Floats = np.log(self._probabilities(rows)[rows != BOS])
         return found
 
     def distribution(self, beginning: Sequence[int]) -> Floats:
-        """Probability of every row after the beginning of a sentence, <bos> first."""
+        """Probability of every row after the beginning of a sentence, which starts with <bos>."""
         likely = np.zeros(self._rows)
         for row in range(self._rows):
             if row != BOS:
-                likely[row] = np.exp(self.score([[*beginning, row]])[-1])
+                likely[row] = np.exp(self.score_sentences([[*beginning, row]])[-1])
         return likely
 
     def _count(self) -> None:
         rows, place = self.text, _places(self.text)
         if not len(rows) or rows[0] != BOS:
-            raise ValueError("a text to count begins with <bos>")
+            raise ValueError("expected a text that begins with <bos>")
         number = np.zeros(len(rows), dtype=np.int64)
         numbers, keys = [number], []
         for n in range(1, ORDER + 1):
@@ -180,13 +135,13 @@ class KneserNey:
 
 
 def _places(rows: Int[np.ndarray, " tokens"]) -> Int[np.ndarray, " tokens"]:
-    """How many tokens of its sentence stand before each."""
+    """Number of earlier tokens in the same sentence."""
     index = np.arange(len(rows))
     return index - np.maximum.accumulate(np.where(rows == BOS, index, 0))
 
 
 def _before(values: Int[np.ndarray, " tokens"], by: int) -> Int[np.ndarray, " tokens"]:
-    """What stands so many places earlier; of no meaning at the beginning."""
+    """The values `by` places earlier; meaningless at the beginning."""
     return np.roll(values, by)
 
 

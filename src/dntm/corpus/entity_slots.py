@@ -1,0 +1,113 @@
+"""Entity slots: a model has a fixed number of entity rows, and a text may have more entities.
+
+Entity k occupies slot k while slots are free. When all are occupied, a new entity takes the slot of
+the least recently mentioned one, which is evicted; an evicted entity that returns takes a slot in
+the same way. The slot is reassigned at the mention that needs it. What an evicted entity remembers
+is kept aside until it returns (`model.entity_memory`).
+
+If one sentence mentions more entities than there are slots, the rest are read as unknown words.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dntm.corpus.document import AnonymizedDocument, Token
+from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, row_of_entity
+
+
+class Eviction(NamedTuple):
+    """A slot is reassigned."""
+
+    position: int
+    """The token of the sentence, from 0, that mentions the new occupant."""
+    slot: int
+    """From 1, like entities."""
+    entity: int
+    """The new occupant."""
+    evicted: int
+    """The entity that occupied the slot."""
+
+
+class SlotAllocator:
+    """Assigns slots to entities, sentence by sentence."""
+
+    def __init__(self, slots: int, *, in_order: bool = False) -> None:
+        """With `in_order` a new entity takes the first free slot, whatever its number."""
+        self._in_order = in_order
+        self._free = dict.fromkeys(range(1, slots + 1))
+        self._slot: dict[int, int] = {}
+        """The slot of each entity that has one, the least recently mentioned entity first."""
+
+    def assign(self, sentence: Iterable[Token]) -> tuple[list[int | None], list[Eviction]]:
+        """The slot of each token of the next sentence (None for words), and the evictions."""
+        here: set[int] = set()
+        slots: list[int | None] = []
+        evictions: list[Eviction] = []
+        for position, token in enumerate(sentence):
+            if isinstance(token, str):
+                slots.append(None)
+                continue
+            slot = self._slot.pop(token, None)
+            if slot is None and self._free:
+                own = token in self._free and not self._in_order
+                slot = token if own else next(iter(self._free))
+                del self._free[slot]
+            elif slot is None:
+                oldest = next((entity for entity in self._slot if entity not in here), None)
+                if oldest is not None:
+                    slot = self._slot.pop(oldest)
+                    evictions.append(Eviction(position, slot, token, oldest))
+            if slot is not None:
+                self._slot[token] = slot
+                here.add(token)
+            slots.append(slot)
+        return slots, evictions
+
+    def copy(self) -> "SlotAllocator":
+        """An independent copy, to continue from here more than once."""
+        other = SlotAllocator(0, in_order=self._in_order)
+        other._free, other._slot = dict(self._free), dict(self._slot)
+        return other
+
+    def occupied(self) -> list[int]:
+        """The slots that hold an entity."""
+        return list(self._slot.values())
+
+    def occupant(self, slot: int) -> int:
+        """The entity in a slot, or 0."""
+        return next((entity for entity, own in self._slot.items() if own == slot), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRows:
+    """A document as rows of the vocabulary, with its evictions."""
+
+    sentences: Sequence[Sequence[int]]
+    """Each begins with <bos> and ends with <eos>."""
+    evictions: Sequence[Sequence[Eviction]]
+    """Of each sentence."""
+
+
+def encode(document: AnonymizedDocument, vocabulary: Vocabulary) -> DocumentRows:
+    """Turn a document into rows."""
+    return encode_sentences(document.sentences, vocabulary.row, SlotAllocator(vocabulary.entities))
+
+
+def encode_sentences(
+    sentences: Iterable[Sequence[Token]], word_row: Callable[[str], int], allocator: SlotAllocator
+) -> DocumentRows:
+    """Turn sentences into rows; the allocator continues from the sentences before them."""
+    rows: list[list[int]] = []
+    evictions: list[list[Eviction]] = []
+    for sentence in sentences:
+        slots, evicted = allocator.assign(sentence)
+        rows.append([BOS])
+        for token, slot in zip(sentence, slots, strict=True):
+            if isinstance(token, str):
+                rows[-1].append(word_row(token))
+            else:
+                rows[-1].append(UNK if slot is None else row_of_entity(slot))
+        rows[-1].append(EOS)
+        evictions.append(evicted)
+    return DocumentRows(rows, evictions)

@@ -1,0 +1,42 @@
+"""Core: the language model that turns the embeddings of a document into states h_t (Eq. 2).
+
+The paper's core is an LSTM (`lstm.LSTMCore`); `transformer.Transformer` is another. A core takes
+the embeddings x of a window and its own state, and returns h at every place and the next state.
+Every core works with every variant and every term of the output layer.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from jaxtyping import Float
+from torch import Tensor
+
+from dntm.model.fast.layout import Layout
+
+Dropout = Callable[[Float[Tensor, "..."]], Float[Tensor, "..."]]
+
+
+class PartState(Protocol):
+    """The state of one part of the model, for each document of a batch."""
+
+    def select(self, documents: Sequence[int]) -> "PartState":
+        """The state of these documents, in this order; a document may be repeated."""
+
+    def detach(self) -> "PartState":
+        """The same values without gradients."""
+
+
+class Core(Protocol):
+    """A language model that reads documents window by window."""
+
+    def initial(self, documents: int) -> Any:
+        """The state before the first sentence."""
+
+    def __call__(
+        self,
+        x: Float[Tensor, "places embedding_dim"],
+        layout: Layout,
+        state: Any,
+        dropout: Dropout,
+    ) -> tuple[Float[Tensor, "places hidden_dim"], Any]:
+        """h_t at every place of the layout, and the state after the window."""

@@ -1,0 +1,69 @@
+"""DynamicOutput: output embeddings of entities that follow their contexts (Section 3).
+
+    y_e = W_dy d_{e,i} + b_e^y     Eq. 10
+
+b_e^y is the entity's own row of the output table. So the logit of an entity is the static one plus
+h . (W_dy d_e), which this term adds.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from dntm.model.fast.layout import indices
+from dntm.model.fast.window import Window
+from dntm.model.query import Query
+from dntm.model.term import Observation, Stateless, Term
+
+
+class _Seen(NamedTuple):
+    window: Window
+    dynamic: Float[Tensor, "states hidden_dim"]
+    """W_dy d of all states, document by document."""
+    column: Int[np.ndarray, " states"]
+    """Of each table row: its index within the block of its document."""
+
+
+class DynamicOutput(Term):
+    """Adds h . (W_dy d_e) to the logit of every entity e."""
+
+    def __init__(self, hidden_dim: int, context_dim: int) -> None:
+        super().__init__()
+        self.W_dy = nn.Parameter(torch.empty(hidden_dim, context_dim))
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw W_dy, which preserves the variance of d."""
+        nn.init.xavier_uniform_(self.W_dy, generator=generator)
+
+    def observe(self, observation: Observation, state: Stateless) -> tuple[_Seen, Stateless]:
+        """Multiply all states with W_dy once."""
+        window = observation.window
+        owned, lengths = np.concatenate(window.states), [len(states) for states in window.states]
+        column = np.empty_like(owned)
+        column[owned] = np.arange(len(owned)) - np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
+        d = observation.d.index_select(0, indices(owned, observation.d))
+        return _Seen(window, nn.functional.linear(d, self.W_dy), column), state
+
+    def forward(self, query: Query, seen: _Seen, positions: Int[np.ndarray, " positions"]) -> Query:
+        """One product per document with all its states."""
+        window, dynamic, column = seen
+        sentence = window.layout.sentence[positions]
+        counts = np.bincount(window.layout.document[sentence], minlength=len(window.states))
+        states = window.known[sentence]
+        for change in window.changes:
+            first, end = np.searchsorted(positions, (change.begins, change.token))
+            states[first:end, change.slot] = change.before
+        known = indices(column[states], query.h)
+        logits = [
+            (h @ term.t()).gather(1, state)
+            for h, term, state in zip(
+                torch.split(query.h, counts.tolist()),
+                torch.split(dynamic, [len(states) for states in window.states]),
+                torch.split(known, counts.tolist()),
+                strict=True,
+            )
+        ]
+        return query.add(torch.cat(logits))

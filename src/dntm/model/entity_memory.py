@@ -1,0 +1,169 @@
+"""EntityMemory: every state d_{e,i} of a window, as rows of one table (Sections 2.2 and 3).
+
+    d'_{e,i} = ContextEncoder(e, i)                                     Eqs. 6 to 8
+    d_{e,i}  = merge(d'_{e,i}, d_{e,i-1})                               Eq. 4
+    d_{e,i}  = d_{e,i-1}   if sentence i does not mention e,   d_{e,0} = 0
+
+The table begins with the states from before the window. The encoder first reads everything that
+depends on these alone. Then, level by level, contexts are encoded with the embeddings from before
+their sentence and merged; each merge appends its results. Both layers read the finished table.
+Several mentions in one sentence are merged left to right at its end, as in `reference`.
+
+The memory also keeps the states of evicted entities (`corpus.entity_slots`) until they return.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from dntm.model.config import ModelConfig
+from dntm.model.context_encoder import ContextEncoder
+from dntm.model.core import Dropout
+from dntm.model.dynamic_embedding import add_dynamic_terms
+from dntm.model.fast.encoding import Rest
+from dntm.model.fast.layout import indices
+from dntm.model.fast.recurrence import Cells, Deferred, ragged_lstm
+from dntm.model.fast.window import Window
+from dntm.model.merging import merging_function
+
+
+class MemoryState(NamedTuple):
+    """What is known of each document's entities."""
+
+    d: Float[Tensor, "batch entities state_dim"]
+    """d_{e,i}, followed by whatever else the merging function keeps."""
+    evicted: tuple[Mapping[int, Float[Tensor, " state_dim"]], ...] = ()
+    """The same for each document's evicted entities; empty if no document ever evicted one."""
+
+    def select(self, documents: Sequence[int]) -> "MemoryState":
+        """The state of these documents, in this order."""
+        rows = torch.tensor(documents, dtype=torch.long, device=self.d.device)
+        evicted = tuple(self.evicted[document] for document in documents) if self.evicted else ()
+        return MemoryState(self.d.index_select(0, rows), evicted)
+
+    def detach(self) -> "MemoryState":
+        """The same values without gradients."""
+        evicted = tuple({e: d.detach() for e, d in known.items()} for known in self.evicted)
+        return MemoryState(self.d.detach(), evicted)
+
+    def table(
+        self, window: Window, initial: Float[Tensor, " state_dim"]
+    ) -> Float[Tensor, "old_states state_dim"]:
+        """The rows from before the window's contexts; an unseen entity starts with `initial`."""
+        rows = self.d.flatten(0, 1)
+        if not window.restored:
+            return rows
+        restored = []
+        for change in filter(window.is_restored, window.changes):
+            known = self.evicted[change.document] if self.evicted else {}
+            restored.append(known.get(change.entity, initial))
+        return torch.cat((rows, torch.stack(restored)))
+
+    def after(self, window: Window, table: Float[Tensor, "states state_dim"]) -> "MemoryState":
+        """The state after a window with this table."""
+        rows = torch.from_numpy(window.memory.ravel()).to(table.device)
+        d = table.index_select(0, rows).view_as(self.d)
+        if not window.changes:
+            return MemoryState(d, self.evicted)
+        evicted = [dict(known) for known in self.evicted or ({},) * len(window.memory)]
+        for change in window.changes:
+            evicted[change.document].pop(change.entity, None)
+            evicted[change.document][change.evicted] = table[change.before].clone()
+        return MemoryState(d, tuple(evicted))
+
+
+class EntityMemory(nn.Module):
+    """Context encoder and merging function; the baseline (A) has neither and remembers nothing."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.entities = config.entities
+        self.encoder = self.merging = None
+        if config.variant != "baseline":
+            sizes = (config.embedding_dim, config.encoder_dim, config.context_dim)
+            self.encoder = ContextEncoder(*sizes)
+            self.merging = merging_function(config.merging, config.context_dim)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights."""
+        if self.encoder is not None and self.merging is not None:
+            self.encoder.reset_parameters(generator)
+            self.merging.reset_parameters(generator)
+
+    def initial_row(self, like: Float[Tensor, "..."]) -> Float[Tensor, " state_dim"]:
+        """The state of an entity before its first context."""
+        return like.new_empty(0) if self.merging is None else self.merging.initial(like)
+
+    def initial(self, documents: int, like: Float[Tensor, "..."]) -> MemoryState:
+        """The state before the first sentence."""
+        return MemoryState(self.initial_row(like).expand(documents, self.entities, -1))
+
+    def forward(
+        self,
+        window: Window,
+        words: Sequence[Float[Tensor, "_ embedding_dim"]],
+        state: MemoryState,
+        W_dx: Deferred | None,
+        dropout: Dropout,
+    ) -> Float[Tensor, "states state_dim"]:
+        """The table of all states; `words` are the static embeddings of `encoder_tokens`."""
+        table = state.table(window, self.initial_row(state.d))
+        if not window.levels or self.encoder is None or self.merging is None:
+            return table
+        directions, merger = self.encoder.bind(), self.merging.bind()
+        static = iter(words)
+        ahead = []
+        for direction, (call, weights) in enumerate(zip(window.ahead, directions, strict=True)):
+            x = add_dynamic_terms(next(static), W_dx, table, call.entity_places, call.entity_rows)
+            rests = [level.rests[direction] for level in window.levels]
+            ahead.append(_per_level(ragged_lstm(x, weights, call.widths), rests))
+        for level, *begins in zip(window.levels, *ahead, strict=True):
+            around = []
+            for rest, weights, (adjacent, before) in zip(
+                level.rests, directions, begins, strict=True
+            ):
+                call = rest.call
+                x = add_dynamic_terms(
+                    next(static), W_dx, table, call.entity_places, call.entity_rows
+                )
+                h = adjacent
+                if len(x):
+                    h = torch.cat((adjacent, ragged_lstm(x, weights, call.widths, before).h))
+                around.append(h.index_select(0, indices(rest.adjacent, h)))
+            inputs = merger.inputs(dropout(self.encoder.contexts(*around)))
+            for merge in level.merges:
+                merged = inputs.index_select(0, indices(merge.contexts, inputs))
+                previous = table.index_select(0, indices(merge.previous, table))
+                table = torch.cat((table, merger.merge(merged, previous)))
+        return table
+
+
+def encoder_tokens(window: Window) -> list[Int[np.ndarray, " _"]]:
+    """The vocabulary rows that the encoder reads, call by call."""
+    rests = [rest.call for level in window.levels for rest in level.rests]
+    return [call.tokens for call in (*window.ahead, *rests)]
+
+
+def _per_level(
+    ahead: Cells, rests: Sequence[Rest]
+) -> Iterator[tuple[Float[Tensor, "ahead encoder_dim"], Cells]]:
+    """For each level, the h next to its mentions and the states from which its rests continue.
+
+    One selection for all levels, so that its gradient is a single table.
+    """
+
+    def select(
+        values: Float[Tensor, "places encoder_dim"], wanted: Sequence[Int[np.ndarray, " _"]]
+    ) -> tuple[Float[Tensor, "_ encoder_dim"], ...]:
+        found = values.index_select(0, indices(np.concatenate(wanted), values))
+        return torch.split(found, [len(places) for places in wanted])
+
+    begins = [rest.begins for rest in rests]
+    h = select(ahead.h, [rest.ahead for rest in rests] + begins)
+    c = select(ahead.c, begins)
+    states = map(Cells, h[len(rests) :], c)
+    return zip(h[: len(rests)], states, strict=True)

@@ -1,0 +1,88 @@
+"""Naming: which word an entity's embedding resembles.
+
+A known word that is hidden behind an entity number has a known answer. After each of its mentions
+
+    p(w | e, i) = softmax_w( s cos(x_e, x_w) ),   x_e = W_dx d_{e,i} + b_e^x (Eq. 9)
+
+over the words of the vocabulary; s is learned. This loss trains x_e to be what the word's own
+embedding would have been, so that the words nearest to an unknown word say what it means.
+
+Departure: the paper has no such loss. `--model.extensions naming` adds s to a variant with dynamic
+input, and training hides words (`training.hidden_words`).
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from dntm.corpus.vocabulary import Vocabulary, entity_rows, row_of_entity
+from dntm.model.dynamic_embedding import DynamicEmbedding
+from dntm.model.fast.layout import indices
+from dntm.model.fast.window import Merges
+from dntm.model.term import Term
+
+START = 10.0
+"""s before training, and for a model that was not trained to name words."""
+
+
+class Naming(Term):
+    """The scale s of the cosines; it does not change the query."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.s = nn.Parameter(torch.tensor(START))
+
+    def word_logits(
+        self, x_e: Float[Tensor, "named dim"], x: Float[Tensor, "vocabulary dim"]
+    ) -> Float[Tensor, "named vocabulary"]:
+        """S cos(x_e, x_w) for every word w."""
+        scaled = self.s * nn.functional.normalize(x_e, dim=1)
+        return scaled @ nn.functional.normalize(x, dim=1).t()
+
+    def loss(
+        self,
+        x_e: Float[Tensor, "named dim"],
+        x: Float[Tensor, "candidates dim"],
+        answers: Int[Tensor, " named"],
+        log_included: Float[Tensor, " candidates"] | None = None,
+    ) -> Float[Tensor, ""]:
+        """The sum of -log p(answer) in nats; answers are indices of candidates.
+
+        `log_included` is the log of the probability with which each candidate was drawn: a drawn
+        candidate stands for those that were not.
+        """
+        logits = self.word_logits(x_e, x)
+        if log_included is not None:
+            logits = logits - log_included
+        return nn.functional.cross_entropy(logits, answers, reduction="sum")
+
+    def window_loss(
+        self,
+        x: DynamicEmbedding,
+        d: Float[Tensor, "states context_dim"],
+        merges: Merges,
+        answers: Int[np.ndarray, " merges"],
+        words: int,
+    ) -> Float[Tensor, ""]:
+        """The loss of all mentions of a window; `words` is the first row of a word.
+
+        `answers` are rows, 0 for a mention without an answer.
+        """
+        hidden = np.nonzero(answers)[0]
+        if not len(hidden):
+            return 0 * self.s
+        states = d.index_select(0, indices(merges.state[hidden], d))
+        x_e = x.entity(indices(row_of_entity(merges.entity[hidden]), d), states)
+        return self.loss(x_e, x.weight[words:], indices(answers[hidden] - words, d))
+
+
+def nameable(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
+    """Which rows can be an answer: words of at least two characters that start with a letter."""
+    first = entity_rows(vocabulary.entities).stop
+    return np.array(
+        [
+            row >= first and len(w) > 1 and w[0].isalpha()
+            for row, w in enumerate(vocabulary.labels())
+        ]
+    )

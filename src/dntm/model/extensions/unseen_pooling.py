@@ -1,0 +1,93 @@
+"""Pooling of unseen entities: the number of a new entity carries no information.
+
+Entities are numbered by first appearance, so a new entity always takes the first free row. All free
+rows together therefore stand for it:
+
+    logit_e = log sum over free rows f of exp(h . y_f + b_f)     for the first free row e
+    logit_f = h . y_f + b_f - LATER                              for the free rows after it
+
+The term has no parameters. Without it a model reserves a part of every prediction for entities that
+cannot come next, and the surprisal of a new entity is mostly about its number.
+
+Departure: the paper has no such rule. `--model.extensions unseen-pooling` adds it to any variant.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from dntm.corpus.vocabulary import entity_rows
+from dntm.model.output_layer import OutputLayer
+from dntm.model.query import Query
+from dntm.model.term import Observation, Term
+
+LATER = 30.0
+"""Nats. Finite, so that a text with another numbering is improbable rather than an error."""
+
+
+class Occupied(NamedTuple):
+    """Which rows have an entity, for each document. Rows never become free again."""
+
+    rows: Bool[np.ndarray, "batch entities"]
+
+    def select(self, documents: Sequence[int]) -> "Occupied":
+        """The state of these documents, in this order."""
+        return Occupied(self.rows[np.array(documents, np.int64)])
+
+    def detach(self) -> "Occupied":
+        """The state itself: it has no gradients."""
+        return self
+
+
+class _Seen(NamedTuple):
+    occupied: Bool[np.ndarray, "tokens entities"]
+    """Once each token is read, in reading order."""
+    output: OutputLayer
+
+
+class UnseenPooling(Term):
+    """Moves the probability of all free rows to the first of them."""
+
+    def __init__(self, entities: int) -> None:
+        super().__init__()
+        self.entities = entities
+
+    def initial(self, documents: int) -> Occupied:
+        """All rows are free."""
+        return Occupied(np.zeros((documents, self.entities), bool))
+
+    def observe(self, observation: Observation, state: Occupied) -> tuple[_Seen, Occupied]:
+        """Find the free rows at every token."""
+        layout = observation.window.layout
+        document = layout.document[layout.sentence]
+        entity = layout.tokens[layout.read] - entity_rows(self.entities).start
+        token = np.flatnonzero((entity >= 0) & (entity < self.entities))
+        occupied = np.zeros((len(document), self.entities), bool)
+        occupied[token, entity[token]] = True
+        after = state.rows.copy()
+        for number in np.unique(document):
+            own = np.flatnonzero(document == number)
+            occupied[own[0]] |= state.rows[number]
+            occupied[own] = np.logical_or.accumulate(occupied[own])
+            after[number] = occupied[own[-1]]
+        return _Seen(occupied, observation.output), Occupied(after)
+
+    def forward(self, query: Query, seen: _Seen, positions: Int[np.ndarray, " positions"]) -> Query:
+        """Pool the logits of the free rows."""
+        logits = seen.output.entity_logits(query, self.entities)
+        return query.add(pool_free_rows(logits, seen.occupied[positions]) - logits)
+
+
+def pool_free_rows(
+    logits: Float[Tensor, "tokens entities"], occupied: Bool[np.ndarray, "tokens entities"]
+) -> Float[Tensor, "tokens entities"]:
+    """The entities' logits with all free rows pooled in the first of them."""
+    free = torch.from_numpy(~occupied).to(logits.device)
+    some = free.any(1, keepdim=True)
+    pooled = logits.masked_fill(~free & some, -torch.inf).logsumexp(1, keepdim=True)
+    first = free & (free.cumsum(1) == 1)
+    return torch.where(first, pooled, torch.where(free, logits - LATER, logits))

@@ -1,0 +1,69 @@
+"""Term: a part that contributes to the output layer (Eq. 1).
+
+After the core has read a window, each term observes it once; afterwards it can change the query at
+any positions. The paper's only term is `dynamic_output` (Eq. 10); others are in `extensions`.
+A term that looks back keeps its own state from window to window.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from dntm.model.fast.window import Window
+from dntm.model.output_layer import OutputLayer
+from dntm.model.query import Query
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observation:
+    """A window that the core has read."""
+
+    window: Window
+    h: Float[Tensor, "places hidden_dim"]
+    """The core's states, without dropout."""
+    d: Float[Tensor, "states context_dim"]
+    """The memory's table: `window.known` and `window.merges.state` are indices into it."""
+    x: Float[Tensor, "vocabulary embedding_dim"]
+    """The static input embeddings."""
+    output: OutputLayer
+
+
+class Stateless(NamedTuple):
+    """The state of a term that carries nothing from window to window."""
+
+    def select(self, documents: Sequence[int]) -> "Stateless":  # noqa: ARG002
+        """The state itself."""
+        return self
+
+    def detach(self) -> "Stateless":
+        """The state itself."""
+        return self
+
+
+class Term(nn.Module):
+    """Contributes to the query; this one changes nothing."""
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights that do not start at fixed values."""
+
+    def initial(self, documents: int) -> Any:  # noqa: ARG002
+        """The state before the first sentence."""
+        return Stateless()
+
+    def observe(self, observation: Observation, state: Any) -> tuple[Any, Any]:
+        """What `forward` needs of the window, and the state after it."""
+        return observation, state
+
+    def forward(
+        self,
+        query: Query,
+        seen: Any,  # noqa: ARG002
+        positions: Int[np.ndarray, " positions"],  # noqa: ARG002
+    ) -> Query:
+        """The query at these positions: rising indices of tokens in reading order."""
+        return query
