@@ -18,16 +18,16 @@ from benchmarks.train import TrainingOptions, make_model, trainer, training_memo
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.vocabulary import Vocabulary, entity_of_row, entity_rows
 from dntm.evaluation.cloze import ClozeText
-from dntm.model.kneser_ney import KneserNey
-from dntm.model.text_model import TextModel
+from dntm.model.baselines.ngram import NGram
+from dntm.model.scorer import Scorer
 
 MODELS: dict[str, dict[str, Any]] = {
     "A": {"variant": "baseline"},
     "D": {"variant": "both"},
-    "D, salience": {"variant": "both", "salience": True},
-    "D, salience, pointer": {"variant": "both", "salience": True, "pointer": True},
-    "Transformer": {"kind": "transformer"},
-    "after EntityNLM": {"kind": "entity-nlm"},
+    "D, salience": {"variant": "both", "extensions": ("salience",)},
+    "D, salience, pointer": {"variant": "both", "extensions": ("salience", "pointer")},
+    "Transformer": {"variant": "baseline", "core": "transformer"},
+    "after EntityNLM": {"variant": "baseline", "extensions": ("entity-nlm",)},
 }
 """Settings of the models that are trained."""
 
@@ -63,20 +63,20 @@ def measure(options: TrainingOptions) -> list[Cost]:
     def cost(name: str, settings: dict[str, Any]) -> Cost:
         sizes = replace(config, **settings)
         model = make_model(sizes, options.seed)
-        train, scorer = trainer(model), TextModel(model, vocabulary)
+        train, scorer = trainer(model), Scorer(model, vocabulary)
         return Cost(
             name,
             sum(p.numel() for p in model.parameters()),
             rate(lambda: list(map(train, batches))),
-            rate(lambda: list(scorer.score_all(texts))),
-            rate(lambda: list(scorer.fill_all(gaps)), candidates) if sizes.kind == "dntm" else None,
+            rate(lambda: list(scorer.score(texts))),
+            rate(lambda: list(scorer.complete((t.document, t.gaps) for t in gaps)), candidates),
             training_memory_gb(sizes, batches[0], options.seed),
         )
 
     rows = np.array([row for text in documents for sentence in text for row in sentence])
-    ngrams = KneserNey(rows, vocabulary)
-    counted = rate(lambda: KneserNey(rows, vocabulary))
-    scored = rate(lambda: list(ngrams.score_all(texts)))
+    ngrams = NGram(rows, vocabulary)
+    counted = rate(lambda: NGram(rows, vocabulary))
+    scored = rate(lambda: list(ngrams.score(texts)))
     return [
         *(cost(name, settings) for name, settings in MODELS.items()),
         Cost("5-gram, Kneser-Ney", ngrams.parameters, counted, scored, None, None),

@@ -45,15 +45,17 @@ class SentenceLoop(nn.Module):
                 f"variant {config.variant} with merging {config.merging}, expected both with "
                 "gru-relu: the naive loop has no other"
             )
-        self.model, self.p = model, dict(model.named_parameters())
+        self.model, self.p = model, model.paper_parameters()
         self.lstm = nn.LSTM(config.embedding_dim, config.hidden_dim, batch_first=True)
         self.encoder = nn.LSTM(
             config.embedding_dim, config.encoder_dim, batch_first=True, bidirectional=True
         )
-        assert model.encoder is not None
-        copy_lstm(model.lstm, self.lstm, "l0")
-        copy_lstm(model.encoder.forward_lstm, self.encoder, "l0")
-        copy_lstm(model.encoder.backward_lstm, self.encoder, "l0_reverse")
+        encoder = model.memory.encoder
+        assert encoder is not None
+        assert isinstance(model.core, LSTM)
+        copy_lstm(model.core, self.lstm, "l0")
+        copy_lstm(encoder.forward_lstm, self.encoder, "l0")
+        copy_lstm(encoder.backward_lstm, self.encoder, "l0_reverse")
         self.encoder.requires_grad_(requires_grad=False)
 
     def begin(self) -> State:
@@ -90,7 +92,7 @@ class SentenceLoop(nn.Module):
         h, c = torch.stack([s.h for s in states]), torch.stack([s.c for s in states])
         output, (h, c) = self.lstm(packed, (h.unsqueeze(0), c.unsqueeze(0)))  # Eq. 2
         hidden = pad_packed_sequence(output, batch_first=True)[0][:, :-1]
-        logits = linear(hidden, self.model.output.y.weight, p["output.b"])
+        logits = linear(hidden, self.model.output.weight, p["output.b"])
         logits[..., rows] += hidden @ linear(d, p["output.y.W_dy"]).transpose(1, 2)  # Eq. 10
         inside = torch.arange(tokens.shape[1]) < lengths.unsqueeze(1)
         targets = tokens.masked_fill(~inside, -100)[:, 1:]

@@ -21,7 +21,7 @@ import torch
 
 from benchmarks.timing import seconds
 from dntm.model.config import ModelConfig
-from dntm.model.fast.entity_memory import encoder_tokens
+from dntm.model.entity_memory import encoder_tokens
 from dntm.model.fast.window import EncodedDocument, Window, windows
 from dntm.model.language_model import DynamicTextModel
 

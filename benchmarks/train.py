@@ -69,8 +69,9 @@ def trainer(model: DynamicTextModel) -> Train:
         state = model.initial_state(len(documents))
         for text in windows(documents, TRUNCATION):
             window = model.plan(text.sentences, text.continues)
-            nats, tokens, state = model.loss(window, state.detach().select(text.kept))
-            _update(nats / tokens, adam, learned)
+            nats, found = model.loss(window, state.detach().select(text.kept))
+            state = found.after
+            _update(nats / len(window.layout.targets), adam, learned)
 
     return train
 

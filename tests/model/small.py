@@ -1,70 +1,97 @@
-"""A small model in double precision, the reference with its parameters, and what holds of any."""
+"""Small models in double precision, their references, and checks that every model must pass."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from dntm.model.config import Merging, ModelConfig, Variant
+from dntm.model.config import Extension, Merging, ModelConfig, Variant
+from dntm.model.extensions.reference import ExtendedReference
+from dntm.model.fast.window import Window, windows
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.reading_state import ReadingState
 from dntm.model.reference import Reference
+from dntm.model.state import State
 
 BOS, EOS, A, B, C = 1, 2, 3, 4, 5
-"""Rows of the small vocabulary; A, B and C are entities, 6 to 11 words."""
+"""Rows of the small vocabulary; A, B and C are entities, 6 to 11 are words."""
+CORES = ("lstm", "transformer")
+ALL_EXTENSIONS: dict[Variant, tuple[Extension, ...]] = {
+    "baseline": ("salience", "entity-nlm", "unseen-pooling", "pointer"),
+    "input": ("entity-residual", "salience", "unseen-pooling", "pointer", "naming"),
+    "output": ("salience", "unseen-pooling", "pointer"),
+    "both": ("entity-residual", "salience", "unseen-pooling", "pointer", "naming"),
+}
+"""All extensions that a variant can have at once."""
+
+Document = Sequence[Sequence[int]]
 
 
 def build(
-    variant: Variant,
-    merging: Merging,
-    *,
-    tied: bool = False,
-    salience: bool = False,
-    newcomer: bool = False,
-    beyond: bool = False,
-    naming: bool = False,
-    dropouts: Mapping[str, Any] | None = None,
+    variant: Variant = "both",
+    merging: Merging = "gru-relu",
+    extensions: Sequence[Extension] = (),
+    **settings: Any,
 ) -> DynamicTextModel:
-    """A model whose parameters, biases too, are all large enough to matter.
-
-    With `beyond` it has all terms of the output layer that the paper does not have.
-    """
+    """A model whose parameters, biases too, are all large enough to matter."""
+    square = settings.get("tied") or settings.get("core") == "transformer"
+    sizes = {
+        "vocabulary": 12,
+        "entities": 3,
+        "embedding_dim": 8 if square else 5,
+        "hidden_dim": 8 if square else 4,
+        "encoder_dim": 3,
+        "context_dim": 6,
+        "heads": 2,
+    }
     config = ModelConfig(
-        vocabulary=12,
-        entities=3,
-        variant=variant,
-        merging=merging,
-        tied=tied,
-        salience=salience or beyond,
-        newcomer=newcomer or beyond,
-        direct=beyond,
-        pointer=beyond,
-        naming=naming,
-        embedding_dim=5,
-        hidden_dim=5 if tied else 4,
-        encoder_dim=3,
-        context_dim=6,
-        **(dropouts or {}),
+        variant=variant, merging=merging, extensions=tuple(extensions), **(sizes | settings)
     )
     generator = torch.Generator().manual_seed(7)
     model = DynamicTextModel(config, generator).double()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.7)
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.6)
     return model
 
 
-def oracle_of(model: DynamicTextModel) -> Reference:
-    """The reference with the model's parameters, as leaves of their own."""
-    parameters = {
-        name: value.detach().clone().requires_grad_() for name, value in model.named_parameters()
-    }
-    return Reference(model.config, parameters)
+def reference_of(model: DynamicTextModel) -> Reference:
+    """The reference with copies of the model's parameters, so that gradients can be compared."""
+    copies: dict[int, Tensor] = {}
+    for parameter in model.parameters():
+        copies[id(parameter)] = parameter.detach().clone().requires_grad_()
+    own = {name: copies[id(parameter)] for name, parameter in model.paper_parameters().items()}
+    paper = model.config.core == "lstm" and not model.config.extensions
+    return (Reference if paper else ExtendedReference)(model.config, own)
 
 
-def assert_distributions(model: DynamicTextModel, document: Sequence[Sequence[int]]) -> None:
-    """Every distribution sums to one, and scores are read off it."""
+def each_window(
+    model: DynamicTextModel, documents: Sequence[Document], size: int
+) -> Iterator[tuple[Window, list[int], list[int]]]:
+    """Each window with its documents: indices in the previous window, and in the batch."""
+    for text in windows(documents, size):
+        yield model.plan(text.sentences, text.continues), text.kept, text.documents
+
+
+def score(model: DynamicTextModel, documents: Sequence[Document], size: int) -> list[list[float]]:
+    """Log-probabilities of each document, read `size` sentences at a time."""
+    found: list[list[float]] = [[] for _ in documents]
+    state = model.initial_state(len(documents))
+    for window, kept, own in each_window(model, documents, size):
+        scores, state = model.score(window, state.select(kept))
+        for document, values in zip(own, scores, strict=True):
+            found[document] += values.tolist()
+    return found
+
+
+def backward(value: Tensor) -> None:
+    """Add the gradients of a value to those of the parameters."""
+    value.backward()  # type: ignore[no-untyped-call]
+
+
+def assert_distributions(model: DynamicTextModel, document: Document) -> None:
+    """Every distribution sums to one, and the scores are its values at the tokens that follow."""
     state = model.initial_state(1)
     for sentence in document:
         window = model.plan([[sentence]])
@@ -76,13 +103,13 @@ def assert_distributions(model: DynamicTextModel, document: Sequence[Sequence[in
         np.testing.assert_allclose(own.numpy(), scores, atol=1e-12)
 
 
-def assert_begun_as_whole(
-    model: DynamicTextModel, sentence: Sequence[int], state: ReadingState
+def assert_prefixes_predict_like_the_sentence(
+    model: DynamicTextModel, sentence: Sequence[int], state: State
 ) -> None:
-    """What is expected next does not depend on whether a sentence has ended."""
+    """The next token's distribution does not depend on the tokens after it."""
     count = len(sentence) - 1
     _, whole, _ = model.log_distribution(model.plan([[sentence]]), state, range(count))
     for length in range(1, count + 1):
-        begun = model.plan([[sentence[:length]]])
-        _, log_p, _ = model.log_distribution(begun, state, [length - 1])
+        prefix = model.plan([[sentence[:length]]])
+        _, log_p, _ = model.log_distribution(prefix, state, [length - 1])
         torch.testing.assert_close(log_p[0], whole[length - 1])

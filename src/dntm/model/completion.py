@@ -9,7 +9,7 @@ parallel; then the documents go on with the true sentence.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ TOKENS = 4096
 """Tokens of sentence copies that are read at once."""
 
 
+@runtime_checkable
 class Gap(Protocol):
     """A mention to guess; sentence and position count from zero."""
 
