@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from dntm.model.text_model import TextModel
+from dntm.model.scorer import Scorer
 from dntm.settings import merged
 from dntm.study.recipes import RECIPES
 from dntm.training.config import RUN, TrainConfig
@@ -60,6 +60,6 @@ def train(
     return RunFolder(config.output_dir).read_results() | {"run": str(config.output_dir)}
 
 
-def load(path: Path | str) -> TextModel:
+def load(path: Path | str) -> Scorer:
     """Load a run folder (its best weights) or a checkpoint folder."""
-    return TextModel.load(path)
+    return Scorer.load(path)

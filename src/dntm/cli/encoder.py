@@ -35,7 +35,7 @@ def encoder_recall(run: Path, text: str | None, count: int) -> dict[str, RankSum
     """
     import torch
 
-    from dntm.model.naming import nameable
+    from dntm.model.extensions.naming import nameable
     from dntm.model.pretrained_encoder import PretrainedEncoder, log_share
     from dntm.model.sentence_completion import SentenceCompletion
     from dntm.training.pretraining import fit_bag

@@ -30,7 +30,7 @@ from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import load_vocabulary
 from dntm.evaluation.cloze import ClozeRecords, ClozeText, summarize_cloze
 from dntm.evaluation.groups import Group, as_plain, score_groups
-from dntm.evaluation.records import LanguageModel, Records, Table, as_csv, ideal_records, records_of
+from dntm.evaluation.records import Records, Table, as_csv, ideal_records, records_of
 from dntm.evaluation.uncertainty import (
     Comparison,
     document_names,
@@ -43,7 +43,8 @@ from dntm.evaluation.uncertainty import (
 from dntm.files import resolved, write_text
 
 if TYPE_CHECKING:
-    from dntm.model.text_model import TextModel
+    from dntm.model.baselines.neural_cache import NeuralCache
+    from dntm.model.scorer import LanguageModel, Scorer
 
 NGRAM = "ngram"
 Reading = tuple[Dataset, list[AnonymizedDocument]]
@@ -186,26 +187,26 @@ class Evaluate(Computing):
             print(f"documents: {self.by_document}")
         return table | ideal_row
 
-    def _scorers(self, model: str, dataset: Dataset) -> Iterator[tuple[str, LanguageModel]]:
+    def _scorers(self, model: str, dataset: Dataset) -> Iterator[tuple[str, "LanguageModel"]]:
         """The model, then the model with a cache; with the name of what is added."""
         if model == NGRAM:
-            from dntm.model.kneser_ney import KneserNey
+            from dntm.model.baselines.ngram import NGram
 
-            yield "", KneserNey.of(documents_of(dataset, "train"), dataset.vocabulary)
+            yield "", NGram.of(documents_of(dataset, "train"), dataset.vocabulary)
             return
         scorer = model_of(_folder(model), dataset, self.device)
         yield "", scorer
         if self.cache:
-            self._tune_cache(scorer, own_dataset_of(_folder(model), dataset))
-            yield "cache", scorer
+            yield "cache", self._cached(scorer, own_dataset_of(_folder(model), dataset))
 
-    def _tune_cache(self, model: "TextModel", dataset: Dataset) -> None:
-        from dntm.model.cache import Cache
+    def _cached(self, scorer: "Scorer", dataset: Dataset) -> "NeuralCache":
+        from dntm.model.baselines.neural_cache import NeuralCache
 
         if "dev" not in dataset.splits:
             raise ValueError(f"{dataset.folder} has no dev split to tune a cache on")
-        model.model.cache = cache = model.tune_cache(documents_of(dataset, "dev"), Cache)
-        print(f"cache: theta {cache.theta:g}, weight {cache.weight:g}", file=sys.stderr)
+        found = NeuralCache.tune(scorer, documents_of(dataset, "dev"))
+        print(f"cache: theta {found.theta:g}, weight {found.weight:.4g}", file=sys.stderr)
+        return found
 
     def _check_against(self, models: list[str]) -> None:
         if self.against is None:
@@ -253,16 +254,14 @@ class Evaluate(Computing):
     ) -> ClozeRecords:
         if model == NGRAM:
             raise ValueError("ngram has no memory of entities: the cloze test is not for it")
-        held = [d for d in documents if d.largest <= dataset.vocabulary.entities]
-        if left := len(documents) - len(held):
-            print(f"left out: {left} documents with more entities than rows", file=sys.stderr)
-        texts = [ClozeText.of(document, same_sentence=self.same_sentence) for document in held]
+        texts = [ClozeText.of(text, same_sentence=self.same_sentence) for text in documents]
         if not any(text.gaps for text in texts):
             raise ValueError(
                 f"{dataset.folder} has no gap in its {self.split} split: "
                 "expected an entity that reappears after another one"
             )
-        filled = model_of(_folder(model), dataset, self.device).fill_all(texts)
+        scorer = model_of(_folder(model), dataset, self.device)
+        filled = scorer.complete((text.document, text.gaps) for text in texts)
         bar = tqdm(filled, model, total=len(texts), unit=" documents")
         return ClozeRecords.of(texts, bar)
 

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from dntm.cli.runs import Threads
 from dntm.corpus.entities import Lexicon
-from dntm.corpus.rows import encode
+from dntm.corpus.entity_slots import encode
 from dntm.corpus.text import Documents
 from dntm.corpus.vocabulary import UNK
 from dntm.evaluation.passages import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dntm.evaluation.meaning import Definitions, HiddenWords, Pairs, Predictions, Trials
     from dntm.evaluation.ranks import RankSummary
     from dntm.evaluation.word_baselines import WordBaseline
-    from dntm.model.text_model import TextModel
+    from dntm.model.scorer import Scorer
 
 TITLES = {"x": "x of the model", "y": "y of the model", "g": "x of the model and topic vector"}
 BYTES_PER_WORD = 5.5
@@ -90,9 +90,9 @@ class EvaluateMeaning(Threads):
         self.set_threads()
         from dntm.evaluation.meaning import definitions, hidden_words, pairs, predict, trials
         from dntm.model.checkpoint import folder_of
-        from dntm.model.text_model import TextModel
+        from dntm.model.scorer import Scorer
 
-        model = TextModel.load(folder_of(self.model))
+        model = Scorer.load(folder_of(self.model))
         candidates, passages = self._hidden(model) if self.text else (np.zeros(0), [])
         texts = [trial.texts for trial in rated] + [[definition] for _, definition in defined]
         baselines = self._baselines(model, passages, texts) if passages or texts else {}
@@ -120,7 +120,7 @@ class EvaluateMeaning(Threads):
             write_text(self.json, json.dumps(numbers, indent=2, allow_nan=False) + "\n")
             print(f"numbers: {self.json}")
 
-    def _hidden(self, model: "TextModel") -> tuple[Any, list[Passage]]:
+    def _hidden(self, model: "Scorer") -> tuple[Any, list[Passage]]:
         """The rows of the candidates, and passages with hidden words."""
         from dntm.evaluation.meaning import candidate_words, hide_words
 
@@ -136,7 +136,7 @@ class EvaluateMeaning(Threads):
         return rows, [found[i] for i in spread]
 
     def _baselines(
-        self, model: "TextModel", passages: Sequence[Passage], texts: Sequence[Sequence[str]]
+        self, model: "Scorer", passages: Sequence[Passage], texts: Sequence[Sequence[str]]
     ) -> "dict[str, WordBaseline]":
         from dntm.evaluation.word_baselines import fit_context_baselines
 
@@ -160,7 +160,7 @@ class EvaluateMeaning(Threads):
         return baselines
 
 
-def _encoder(run: Path, model: "TextModel") -> "WordBaseline":
+def _encoder(run: Path, model: "Scorer") -> "WordBaseline":
     """The encoder of a run; words that it does not know have a zero vector."""
     import torch
 
@@ -210,7 +210,7 @@ def _print_ranks(title: str, ranks: "Mapping[str, RankSummary]") -> None:
 
 
 def _print_calibration(
-    model: "TextModel", passages: Sequence[Passage], g: "Predictions"
+    model: "Scorer", passages: Sequence[Passage], g: "Predictions"
 ) -> dict[str, dict[str, float]]:
     """How often the hidden word is among the words shown to readers, by confidence."""
     from dntm.reader.meaning import CONFIDENCE, SHOWN, Meanings

@@ -40,11 +40,11 @@ class Export:
     def run(self) -> None:
         """Write the folder and print its size."""
         from dntm.model.checkpoint import write_checkpoint
-        from dntm.model.text_model import TextModel
+        from dntm.model.scorer import Scorer
         from dntm.reader.engine import baseline
 
         _read_yaml(self.run_folder / "config.yaml")  # a checkpoint alone has no card
-        model = TextModel.load(self.run_folder)
+        model = Scorer.load(self.run_folder)
         static = baseline(self.static, model.vocabulary) if self.static else None
         card = model_card(self.run_folder, self.static, self.note)
         with new_folder(self.output_dir, overwrite=self.overwrite) as folder:
@@ -141,9 +141,9 @@ def _scores(static: Path, dataset: Path, splits: list[str]) -> dict[str, Any]:
     from dntm.corpus.dataset import Dataset
     from dntm.evaluation.groups import as_plain, score_groups
     from dntm.evaluation.records import records_of
-    from dntm.model.text_model import TextModel
+    from dntm.model.scorer import Scorer
 
-    model, texts = TextModel.load(static), Dataset.open(dataset)
+    model, texts = Scorer.load(static), Dataset.open(dataset)
     return {
         split: as_plain(score_groups(records_of(model, texts.documents(split)))) for split in splits
     }

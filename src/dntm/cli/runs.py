@@ -17,7 +17,7 @@ from dntm.settings import read_yaml, typed
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from dntm.model.text_model import TextModel
+    from dntm.model.scorer import Scorer
     from dntm.training.processes import Device
 
 
@@ -98,9 +98,9 @@ def documents_of(dataset: Dataset, split: str) -> list[AnonymizedDocument]:
     return documents
 
 
-def model_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "TextModel":
+def model_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "Scorer":
     """The best model of a run; ValueError if it has none, or another vocabulary."""
-    from dntm.model.text_model import TextModel
+    from dntm.model.scorer import Scorer
     from dntm.training.processes import device_of
 
     if (run / "config.yaml").is_file() and not (run / "best").is_dir():
@@ -108,7 +108,7 @@ def model_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "TextMode
             f"{run} has no weights yet: the run stopped before its first validation; "
             f"resume it with dntm train --output-dir {run} --resume"
         )
-    model = TextModel.load(run)
+    model = Scorer.load(run)
     model.model.to(device_of(device))
     if model.vocabulary != dataset.vocabulary:
         raise ValueError(f"{run} was trained with another vocabulary than {dataset.folder}")

@@ -30,6 +30,7 @@ import numpy as np
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.records import Floats, Integers, Table
+from dntm.model.completion import Completions
 
 TIE = 1e-4
 """In nats. Smaller differences may be rounding errors."""
@@ -60,15 +61,6 @@ class ClozeText:
         return cls(document, tuple(_gaps(document, same_sentence=same_sentence)))
 
 
-class Filled(NamedTuple):
-    """Log-likelihoods (nats) for every candidate of every gap of a document, in order."""
-
-    gap: Floats
-    """Of the candidate, given the words before the gap."""
-    rest: Floats
-    """Of the words after the gap and the end of the sentence."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ClozeRecords(Table):
     """One row per gap."""
@@ -95,7 +87,7 @@ class ClozeRecords(Table):
     rest_quantile: Floats
 
     @classmethod
-    def of(cls, texts: Iterable[ClozeText], filled: Iterable[Filled]) -> Self:
+    def of(cls, texts: Iterable[ClozeText], filled: Iterable[Completions]) -> Self:
         """Rank the candidates of every gap."""
         names: list[str] = []
         rows: list[tuple[float, ...]] = []
@@ -128,7 +120,7 @@ def _quantile(rank: int, candidates: int) -> float:
     return (candidates - rank) / (candidates - 1)
 
 
-def _rank(text: ClozeText, scores: Filled) -> Iterator[tuple[float, ...]]:
+def _rank(text: ClozeText, scores: Completions) -> Iterator[tuple[float, ...]]:
     """The numbers of each gap, in the order of the fields of ClozeRecords."""
     sizes = [len(gap.candidates) for gap in text.gaps]
     for column in scores:

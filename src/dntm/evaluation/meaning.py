@@ -28,7 +28,9 @@ from dntm.evaluation.passages import Passage, Trial, gap_passage, hide
 from dntm.evaluation.ranks import RankSummary, cosine_ranks
 from dntm.evaluation.topic import Topic, with_topic
 from dntm.evaluation.uncertainty import RESAMPLES
-from dntm.evaluation.word_baselines import BATCH, FREQUENT, MeaningModel, WordBaseline
+from dntm.evaluation.word_baselines import BATCH, FREQUENT, WordBaseline
+from dntm.model.extensions.naming import nameable
+from dntm.model.scorer import Scorer
 
 MENTIONS = (1, 2, 4, 8)
 """Numbers of mentions after which ranks are reported."""
@@ -48,13 +50,13 @@ class Predictions:
 
 
 def predict(
-    model: MeaningModel,
+    model: Scorer,
     passages: Sequence[Passage],
     baselines: Mapping[str, WordBaseline],
     progress: Progress = iter,
 ) -> dict[str, Predictions]:
     """Read passages with the model (x, y, g) and with each baseline."""
-    x, y = model.word_embeddings()
+    x, y = model.model.x.weight.detach(), model.model.output.weight.detach()
     words = {"x": x, "y": y, "g": x} | {name: way.words for name, way in baselines.items()}
     topic = Topic(x, model.vocabulary.entities)
     found: dict[str, list[Tensor]] = {name: [] for name in words}
@@ -123,13 +125,13 @@ class HiddenWords:
 
 
 def candidate_words(
-    model: MeaningModel, count: int
+    model: Scorer, count: int
 ) -> tuple[Int[np.ndarray, " candidates"], Bool[np.ndarray, " vocabulary"]]:
     """The rows of the most frequent words after the first 100, and a mask of those to hide.
 
     Closed-class words are candidates but never hidden.
     """
-    able = model.nameable()
+    able = nameable(model.vocabulary)
     able[: entity_rows(model.vocabulary.entities).stop + FREQUENT] = False
     rows = np.nonzero(able)[0][:count]
     if not len(rows):
@@ -143,7 +145,7 @@ def candidate_words(
 def hide_words(
     parts: Iterable[AnonymizedDocument],
     words: Bool[np.ndarray, " vocabulary"],
-    model: MeaningModel,
+    model: Scorer,
     *,
     per_part: int,
     seed: int,
@@ -197,18 +199,18 @@ class Definitions:
 
 
 def definitions(
-    model: MeaningModel,
+    model: Scorer,
     given: Sequence[tuple[str, str]],
     baselines: Mapping[str, WordBaseline],
 ) -> Definitions:
     """Rank each word among all nameable words after its definition."""
-    lexicon, nameable = Lexicon(model.vocabulary), model.nameable()
-    known = [(row, text) for word, text in given if nameable[row := lexicon.row(word)]]
+    lexicon, able = Lexicon(model.vocabulary), nameable(model.vocabulary)
+    known = [(row, text) for word, text in given if able[row := lexicon.row(word)]]
     read = [(row, p) for row, text in known if (p := gap_passage([text], lexicon)) is not None]
     if not read:
         raise ValueError("no definition with ___ of a word in the vocabulary")
     passages = [passage for _, passage in read]
-    candidates = np.nonzero(nameable)[0]
+    candidates = np.nonzero(able)[0]
     predictions = predict(model, passages, baselines)
     answers = np.array([row for row, _ in read])
     ranks = _rank(predictions, candidates, answers, _last_mentions(passages))
@@ -248,7 +250,7 @@ class Trials:
 
 
 def trials(
-    model: MeaningModel,
+    model: Scorer,
     given: Sequence[Trial],
     baselines: Mapping[str, WordBaseline],
     *,
@@ -310,7 +312,7 @@ class Pairs:
     y: float
 
 
-def pairs(model: MeaningModel, given: Sequence[tuple[str, str, float]]) -> Pairs:
+def pairs(model: Scorer, given: Sequence[tuple[str, str, float]]) -> Pairs:
     """Correlate similarities with the cosines of x and of y."""
     lexicon = Lexicon(model.vocabulary)
     rows = np.array([[lexicon.row(a), lexicon.row(b)] for a, b, _ in given])
@@ -321,7 +323,7 @@ def pairs(model: MeaningModel, given: Sequence[tuple[str, str, float]]) -> Pairs
     ratings = np.array([rating for _, _, rating in given])[known]
     x, y = (
         spearman(nn.functional.cosine_similarity(w[left], w[right]).double().numpy(), ratings)
-        for w in model.word_embeddings()
+        for w in (model.model.x.weight.detach(), model.model.output.weight.detach())
     )
     return Pairs(pairs=int(known.sum()), left_out=int((~known).sum()), x=x, y=y)
 

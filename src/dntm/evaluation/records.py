@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import tee
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +18,12 @@ from numpy.typing import NDArray
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.source import InputError
-from dntm.corpus.vocabulary import Vocabulary
 from dntm.files import write_text
+from dntm.model.scorer import LanguageModel
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 _TYPES = {list[str]: str, Integers: int, Floats: float}
-
-
-class LanguageModel(Protocol):
-    """Any model that assigns a probability to every token of a document."""
-
-    vocabulary: Vocabulary
-
-    def score_all(self, documents: Iterable[AnonymizedDocument]) -> Iterator[Floats]:
-        """The log-probability (nats) of every predicted token, one array per document."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +161,7 @@ def _describe(document: AnonymizedDocument) -> Iterator[tuple[str, tuple[int, ..
 def records_of(model: LanguageModel, documents: Iterable[AnonymizedDocument]) -> Records:
     """Score documents with a model."""
     first, second = tee(documents)
-    return Records.of(first, model.score_all(second))
+    return Records.of(first, model.score(second))
 
 
 def ideal_records(dataset: Dataset, split: str) -> Records | None:

@@ -10,20 +10,21 @@ Each is a mean over the mentions read so far. The context of a mention consists 
 of its sentence, up to ten on each side; mentions of entities do not count.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from dntm.corpus.vocabulary import Vocabulary, entity_rows
+from dntm.corpus.vocabulary import entity_rows
 from dntm.evaluation.passages import Passage
 from dntm.evaluation.ranks import Contexts
 from dntm.evaluation.topic import SMOOTHING
+from dntm.model.extensions.naming import nameable
+from dntm.model.scorer import Scorer
 
 FREQUENT = 100
 """The most frequent words are neither hidden nor candidates."""
@@ -31,34 +32,6 @@ WINDOW = 10
 """Context words on each side."""
 BATCH = 32
 """Documents processed at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class MentionEmbeddings:
-    """The embeddings of a document's entities after each of their mentions, in reading order."""
-
-    row: Int[np.ndarray, " mentions"]
-    """The row of the entity."""
-    x: Float[Tensor, "mentions embedding_dim"]
-    y: Float[Tensor, "mentions hidden_dim"]
-
-
-@runtime_checkable
-class MeaningModel(Protocol):
-    """A model with dynamic embeddings."""
-
-    vocabulary: Vocabulary
-
-    def nameable(self) -> Bool[np.ndarray, " vocabulary"]:
-        """Which rows are words that an entity can stand for."""
-
-    def word_embeddings(self) -> tuple[Tensor, Tensor]:
-        """x_w and y_w of every row."""
-
-    def mention_embeddings(
-        self, documents: Iterable[Sequence[Sequence[int]]]
-    ) -> Iterator[MentionEmbeddings]:
-        """x_e and y_e after every mention of every document."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +127,7 @@ def context_vectors(
 
 
 def fit_context_baselines(
-    texts: Sequence[Sequence[Sequence[int]]], model: MeaningModel, *, counted: bool = True
+    texts: Sequence[Sequence[Sequence[int]]], model: Scorer, *, counted: bool = True
 ) -> tuple[WordBaseline, WordBaseline]:
     """Fit the bag of context and a la carte to documents, as rows.
 
@@ -162,7 +135,8 @@ def fit_context_baselines(
     is that of the contexts of words that can be hidden. The least squares map is fitted to all
     nameable words, weighted by their log frequency.
     """
-    x, nameable = model.word_embeddings()[0], torch.from_numpy(model.nameable())
+    x = model.model.x.weight.detach()
+    able = torch.from_numpy(nameable(model.vocabulary))
     first = entity_rows(model.vocabulary.entities).stop
     is_word = torch.ones(len(x), dtype=x.dtype)
     is_word[:first] = 0
@@ -173,7 +147,7 @@ def fit_context_baselines(
     if not counted:
         frequency[first:] = 1 / torch.arange(1, len(x) - first + 1, dtype=x.dtype)
     sif = is_word * SMOOTHING / (SMOOTHING + frequency / frequency.sum().clamp(min=1e-30))
-    hidden = nameable.clone()
+    hidden = able.clone()
     hidden[: first + FREQUENT] = False
     sums = torch.zeros(x.shape, dtype=torch.float64)
     counts = torch.zeros(len(x), dtype=torch.float64)
@@ -181,7 +155,7 @@ def fit_context_baselines(
     for start in range(0, len(texts), BATCH):
         sentences = [sentence for text in texts[start : start + BATCH] for sentence in text]
         flat = torch.tensor([r for sentence in sentences for r in sentence], dtype=torch.int64)
-        targets = nameable[flat].nonzero().squeeze(1)
+        targets = able[flat].nonzero().squeeze(1)
         means = context_vectors(sentences, x, is_word).index_select(0, targets)
         sums.index_add_(0, flat[targets], means.double())
         counts.index_add_(0, flat[targets], torch.ones(len(targets), dtype=torch.float64))

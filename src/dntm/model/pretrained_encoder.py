@@ -29,6 +29,7 @@ from dntm.model.checkpoint import (
 )
 from dntm.model.config import Merging
 from dntm.model.context_encoder import ContextEncoder
+from dntm.model.extensions.naming import naming_term
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.merging import merging_function
 from dntm.settings import read_json
@@ -145,8 +146,8 @@ class PretrainedEncoder:
                 _set(model.x.W_dx, self.naming["W_dx"], "W_dx")
             if model.W_dy is not None:
                 _set(model.W_dy, W_dy, "W_dy")
-            if "naming" in model.terms:
-                model.get_parameter("terms.naming.s").copy_(self.naming["naming.s"])
+            if (naming := naming_term(model.terms)) is not None:
+                naming.s.copy_(self.naming["naming.s"])
             if model.memory.merging is not None and self.merging == model.config.merging:
                 for name, parameter in model.memory.merging.named_parameters():
                     _set(parameter, self.naming[f"merging.{name}"], f"merging.{name}")

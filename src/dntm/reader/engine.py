@@ -26,14 +26,14 @@ from torch import Tensor
 
 from dntm.corpus.document import Token
 from dntm.corpus.entities import Lexicon
-from dntm.corpus.rows import DocumentRows, Lender, Loan
-from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary
+from dntm.corpus.entity_slots import DocumentRows, Eviction, SlotAllocator, encode_sentences
+from dntm.corpus.vocabulary import Vocabulary
+from dntm.model.blockwise_scores import BlockScores, score_block
 from dntm.model.checkpoint import best_of, folder_of
-from dntm.model.fast.window import EncodedDocument, Loans, windows
+from dntm.model.fast.window import EncodedDocument, Evictions, windows
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.reading_state import ReadingState
-from dntm.model.text_model import TextModel
-from dntm.model.trace import Trace, trace
+from dntm.model.scorer import Scorer
+from dntm.model.state import State
 from dntm.reader.text import PreparedText
 
 SENTENCES = 20
@@ -60,7 +60,7 @@ class ModelPair:
     ) -> "ModelPair":
         """Load a run folder or a checkpoint, and its static model."""
         folder = folder_of(path)
-        model = TextModel.load(folder)
+        model = Scorer.load(folder)
         bundled = best_of(folder) / "static"
         if static is not None:
             other, name = baseline(Path(static), model.vocabulary), f"the baseline {static}"
@@ -76,17 +76,20 @@ def without_memory(model: DynamicTextModel) -> DynamicTextModel:
     """The baseline with the model's weights: the model as long as every d_e is zero."""
     if model.config.variant == "baseline":
         return model
-    with torch.device("meta"):  # every one of its tensors is replaced
-        static = DynamicTextModel(replace(model.config, variant="baseline", naming=False))
-    static.lstm, static.output.b = model.lstm, model.output.b
-    static.salience, static.pointer = model.salience, model.pointer
-    static.x.weight, static.output.y.weight = model.x.weight, model.output.y.weight
+    terms = ("naming", "entity-residual")
+    kept = tuple(name for name in model.config.extensions if name not in terms)
+    with torch.device("meta"):  # every tensor is replaced
+        static = DynamicTextModel(replace(model.config, variant="baseline", extensions=kept))
+    static.core, static.output = model.core, model.output
+    static.x.weight = model.x.weight
+    for name in kept:
+        static.terms[name] = model.terms[name]
     return static
 
 
 def baseline(path: Path, vocabulary: Vocabulary) -> DynamicTextModel:
     """Load a static model; ValueError if it is not a baseline over this vocabulary."""
-    static = TextModel.load(path)
+    static = Scorer.load(path)
     if static.model.config.variant != "baseline":
         raise ValueError(
             f"{path} is the variant {static.model.config.variant!r}, expected a baseline"
@@ -125,8 +128,8 @@ class SentenceScores:
 class States(NamedTuple):
     """Both models' states after some sentences, of one text or of a batch."""
 
-    dynamic: ReadingState
-    static: ReadingState
+    dynamic: State
+    static: State
 
 
 class Engine:
@@ -148,32 +151,20 @@ class Engine:
         models = (self.models.dynamic, self.models.static)
         return States(*(model.initial_state(texts) for model in models))
 
-    def slots(self) -> Lender:
+    def slots(self) -> SlotAllocator:
         """Assigns the model's entity slots to the entities of a text."""
         # The next unseen entity must have the same slot in a text with a swapped mention.
-        in_order = self.models.dynamic.config.newcomer
-        return Lender(self.models.vocabulary.entities, in_order=in_order)
+        in_order = "unseen-pooling" in self.models.dynamic.config.extensions
+        return SlotAllocator(self.models.vocabulary.entities, in_order=in_order)
 
-    def encode(self, sentences: Iterable[Sequence[Token]], slots: Lender) -> DocumentRows:
+    def encode(self, sentences: Iterable[Sequence[Token]], slots: SlotAllocator) -> DocumentRows:
         """The rows of the next sentences, and which slots are reassigned in each."""
-        encoded: list[list[int]] = []
-        reassigned: list[list[Loan]] = []
-        for tokens in sentences:
-            assigned, changes = slots.read(tokens)
-            rows = [
-                self.lexicon.row(token)
-                if isinstance(token, str)
-                else (UNK if slot is None else self.models.vocabulary.entity_row(slot))
-                for token, slot in zip(tokens, assigned, strict=True)
-            ]
-            encoded.append([BOS, *rows, EOS])
-            reassigned.append(changes)
-        return DocumentRows(encoded, reassigned)
+        return encode_sentences(sentences, self.lexicon.row, slots)
 
     def advance(
         self,
         texts: Sequence[EncodedDocument],
-        changes: Loans,
+        evictions: Evictions,
         states: States,
         pool: Executor | None = None,
     ) -> tuple[list[list[SentenceScores]], States]:
@@ -182,8 +173,8 @@ class Engine:
         In a `pool` the static model reads at the same time as the dynamic one.
         """
 
-        def read(model: DynamicTextModel, state: ReadingState) -> Trace:
-            return trace(model, model.plan(texts, loans=changes), state)
+        def read(model: DynamicTextModel, state: State) -> BlockScores:
+            return score_block(model, model.plan(texts, evictions=evictions), state)
 
         models = self.models
         submitted = pool and pool.submit(read, models.static, states.static)
@@ -194,19 +185,20 @@ class Engine:
     def read(self, texts: Sequence[PreparedText]) -> Iterator[list[list[SentenceScores]]]:
         """Read whole texts in one batch; each window gives the next sentences of every text."""
         encoded = [self.encode(text.tokens(), self.slots()) for text in texts]
-        sentences, changes = [text.sentences for text in encoded], [text.loans for text in encoded]
+        sentences = [text.sentences for text in encoded]
+        evictions = [text.evictions for text in encoded]
         states = self.initial(len(texts))
         with ThreadPoolExecutor(1) as pool:
-            for window in windows(sentences, SENTENCES, changes):
+            for window in windows(sentences, SENTENCES, evictions):
                 before = States(*(state.select(window.kept) for state in states))
-                found, states = self.advance(window.sentences, window.loans, before, pool)
+                found, states = self.advance(window.sentences, window.evictions, before, pool)
                 scores: list[list[SentenceScores]] = [[] for _ in texts]
                 for document, some in zip(window.documents, found, strict=True):
                     scores[document] = some
                 yield scores
 
     def sentence_nats(
-        self, sentences: Sequence[Sequence[int]], changes: Sequence[Loan], states: States
+        self, sentences: Sequence[Sequence[int]], evictions: Sequence[Eviction], states: States
     ) -> list[tuple[float, float]]:
         """The surprisal of each of these alternative next sentences, under both models."""
         found = []
@@ -214,7 +206,7 @@ class Engine:
             window = model.plan(
                 [[rows] for rows in sentences],
                 [False] * len(sentences),
-                loans=[[changes]] * len(sentences),
+                evictions=[[evictions]] * len(sentences),
             )
             scores, _ = model.score(window, state.select([0] * len(sentences)))
             found.append([float(-values.sum()) for values in scores])
@@ -224,8 +216,8 @@ class Engine:
         """The rank of every predicted token among all rows, 1 for the most likely."""
         model, encoded = self.models.dynamic, self.encode(text.tokens(), self.slots())
         state, found = model.initial_state(1), list[int]()
-        for rows, changes in zip(encoded.sentences, encoded.loans, strict=True):
-            window, after = model.plan([[rows]], loans=[[changes]]), state
+        for rows, evictions in zip(encoded.sentences, encoded.evictions, strict=True):
+            window, after = model.plan([[rows]], evictions=[[evictions]]), state
             for start in range(0, len(rows) - 1, _RANKED):
                 positions = range(start, min(start + _RANKED, len(rows) - 1))
                 _, log_p, after = model.log_distribution(window, state, positions)
@@ -238,23 +230,23 @@ class Engine:
 
 def next_token(
     model: DynamicTextModel,
-    state: ReadingState,
+    state: State,
     rows: Sequence[int],
-    changes: Sequence[Loan] = (),
+    evictions: Sequence[Eviction] = (),
 ) -> Float[Tensor, " vocabulary"]:
     """The next token's log-probabilities after the first `rows` of a sentence."""
-    window = model.plan([[rows]], [False], loans=[[changes]])
+    window = model.plan([[rows]], [False], evictions=[[evictions]])
     _, distribution, _ = model.log_distribution(window, state, [len(rows) - 1])
     return distribution[0]
 
 
 def _by_sentence(
-    texts: Sequence[Sequence[Sequence[int]]], dynamic: Trace, static: Trace
+    texts: Sequence[Sequence[Sequence[int]]], dynamic: BlockScores, static: BlockScores
 ) -> list[list[SentenceScores]]:
     """The scores of each sentence of each text."""
     found: list[list[SentenceScores]] = []
     firsts = np.cumsum([0, *map(len, texts)])
-    values = (dynamic.scores, static.scores, dynamic.entropies, static.entropies)
+    values = (dynamic.log_p, static.log_p, dynamic.entropies, static.entropies)
     for text, first, *columns in zip(texts, firsts, *values, strict=False):
         own = slice(first, first + len(text))
         cuts = np.cumsum([len(sentence) - 1 for sentence in text])[:-1]

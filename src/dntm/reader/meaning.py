@@ -5,7 +5,7 @@
 
 g_e combines x_e with a topic vector of the entity's sentences (`evaluation.topic`). Both are taken
 over the content words of the vocabulary: words of `function_words.txt`, numbers and letters are
-never predicted. s is learned when a model is trained to predict hidden words (`model.naming`). Such
+never predicted. s is learned if a model is trained to name hidden words (`extensions.naming`). Such
 a model expects frequent words, but an unknown word is rarely frequent. So logits are corrected by
 half the log frequency: by Zipf's law log p(w) is -log(rank_w), and rows are sorted by frequency.
 The nearest input words of such a model are its predicted words. For other models p is a softmax of
@@ -20,7 +20,7 @@ mean rank 60. Subtracting means over states of other texts corrects too much: ad
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from importlib.resources import files
@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import Vocabulary, entity_rows, row_of_entity
 from dntm.evaluation.topic import Topic, with_topic
-from dntm.model.dynamic_embedding import DynamicEmbedding
+from dntm.model.extensions.naming import naming_term
 from dntm.model.language_model import DynamicTextModel
 from dntm.reader.reading import EntityReading, Neighbour
 
@@ -83,7 +83,7 @@ class Meanings:
         self._k = k
         self.naming_space = "input" if model.config.dynamic_input else "output"
         """The space in which words are predicted."""
-        naming = getattr(model, "naming", None) if self.naming_space == "input" else None
+        naming = naming_term(model.terms) if self.naming_space == "input" else None
         self._s = None if naming is None else float(naming.s.detach())
 
     @cached_property
@@ -94,7 +94,8 @@ class Meanings:
         words = [self._vocabulary.words[place] for place in places]
         rows = torch.tensor([entities.stop + place for place in places], dtype=torch.long)
         rarity = RARITY * torch.tensor([place + _RANK_OFFSET for place in places]).float().log()
-        layers = {"input": self._model.x, "output": self._model.output.y}
+        x, output = self._model.x, self._model.output
+        layers = {"input": (x.weight, x.entity), "output": (output.weight, self._model.y_entity)}
         return {name: Space(layer, words, rows, entities, rarity) for name, layer in layers.items()}
 
     @cached_property
@@ -180,7 +181,7 @@ class Space:
 
     def __init__(
         self,
-        layer: DynamicEmbedding,
+        layer: tuple[Float[Tensor, "vocabulary dim"], Callable[[Tensor, Tensor], Tensor]],
         words: Sequence[str],
         rows: Int[Tensor, " words"],
         entities: slice,
@@ -188,14 +189,15 @@ class Space:
     ) -> None:
         self.rarity = rarity
         """The frequency correction of each word's logit."""
-        self._layer = layer
+        self._weight, self._of_entity = layer
+        weight = self._weight
         self._rows = rows
         self.listed = words
-        vectors = layer.weight.index_select(0, rows)
-        self.mean = vectors.mean(0) if len(words) else layer.weight.mean(0)
+        vectors = weight.index_select(0, rows)
+        self.mean = vectors.mean(0) if len(words) else weight.mean(0)
         centred = vectors - self.mean
         lengths = centred.norm(dim=1).clamp_min(_LEAST)
-        unread = _unit(layer.weight[entities] - self.mean).mean(0)
+        unread = _unit(weight[entities] - self.mean).mean(0)
         self.unread = centred @ unread / lengths
         """The mean similarity of each word to entities not yet mentioned."""
         # Single precision finds the words; their values are computed in double precision.
@@ -206,7 +208,7 @@ class Space:
 
     def at(self, numbers: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape dim"]:
         """The vectors of content words by number, centred, at unit length."""
-        return _unit(nn.functional.embedding(self._rows[numbers], self._layer.weight) - self.mean)
+        return _unit(nn.functional.embedding(self._rows[numbers], self._weight) - self.mean)
 
     def entities(
         self, slots: Sequence[int], d: Float[Tensor, "mentions context_dim"]
@@ -219,7 +221,7 @@ class Space:
     ) -> Float[Tensor, "mentions dim"]:
         """Eq. 9 or 10 for the entities in these slots in the states d."""
         rows = torch.tensor([row_of_entity(slot) for slot in slots], dtype=torch.long)
-        return self._layer.entity(rows, d)
+        return self._of_entity(rows, d)
 
     def near(
         self, states: Float[Tensor, "states dim"]

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from dntm.corpus.document import Token
-from dntm.corpus.rows import Loan
+from dntm.corpus.entity_slots import Eviction
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows
 from dntm.reader.engine import Engine, ModelPair, next_token
 from dntm.reader.reading import NATS, Plain, Unit
@@ -91,7 +91,7 @@ class _Labels:
     def entity(self, row: int) -> int:
         """The entity in a row's slot, or the slot's number if it is free; 0 for words."""
         slot = self._vocabulary.entity_at(row)
-        return self._position.slots.owner(slot) or slot
+        return self._position.slots.occupant(slot) or slot
 
     def word(self, row: int) -> str:
         """The word of a row; an entity's name once it has been mentioned."""
@@ -105,7 +105,7 @@ class _Next(NamedTuple):
 
     rows: list[int]
     """Of its tokens."""
-    changes: list[Loan]
+    evictions: list[Eviction]
     """Reassigned slots, all before its first word, so that slots are fixed within the sentence."""
     position: ReadingPosition
     """The position before it, with the slots after it."""
@@ -114,8 +114,8 @@ class _Next(NamedTuple):
 def _next(engine: Engine, position: ReadingPosition, tokens: Sequence[Token]) -> _Next:
     slots = position.slots.copy()
     encoded = engine.encode([tokens], slots)
-    changes = [change._replace(position=0) for change in encoded.loans[0]]
-    return _Next(list(encoded.sentences[0][1:-1]), changes, replace(position, slots=slots))
+    evictions = [found._replace(position=0) for found in encoded.evictions[0]]
+    return _Next(list(encoded.sentences[0][1:-1]), evictions, replace(position, slots=slots))
 
 
 def predict(
@@ -127,7 +127,7 @@ def predict(
     models = engine.models
     sentence = _next(engine, position, tokens)
     dynamic, static = (
-        next_token(model, state, [BOS, *sentence.rows], sentence.changes)
+        next_token(model, state, [BOS, *sentence.rows], sentence.evictions)
         for model, state in zip((models.dynamic, models.static), position.states, strict=True)
     )
     labels = _Labels(sentence.position, models.vocabulary)
@@ -173,7 +173,7 @@ def fill_gap(
     nats: list[tuple[float, float]] = []
     for start in range(0, len(tried), _AT_ONCE):
         filled = [[*before, row, *rest] for row in tried[start : start + _AT_ONCE]]
-        nats += engine.sentence_nats(filled, placed.changes, position.states)
+        nats += engine.sentence_nats(filled, placed.evictions, position.states)
     labels = _Labels(placed.position, engine.models.vocabulary)
     fillings = [
         Filling(
@@ -191,11 +191,11 @@ def _candidates(
     engine: Engine, sentence: _Next, before: Sequence[int], choose: Choose, words: int
 ) -> list[int]:
     vocabulary, position = engine.models.vocabulary, sentence.position
-    entities = [vocabulary.entity_row(slot) for slot in sorted(position.slots.owned())]
+    entities = [vocabulary.entity_row(slot) for slot in sorted(position.slots.occupied())]
     if choose == "entities":
         return entities
     first = entity_rows(vocabulary.entities).stop
-    log_p = next_token(engine.models.dynamic, position.states.dynamic, before, sentence.changes)
+    log_p = next_token(engine.models.dynamic, position.states.dynamic, before, sentence.evictions)
     count = min(words, len(vocabulary.words)) or len(vocabulary.words)
     chosen = [first + place for place in log_p[first:].topk(count).indices.tolist()]
     return chosen if choose == "words" else entities + chosen
@@ -230,7 +230,7 @@ def sample(models: ModelPair, position: ReadingPosition, sampling: Sampling) -> 
     """Sample sentences that follow a position."""
     generator = torch.Generator().manual_seed(sampling.seed)
     model, state = models.dynamic, position.states.dynamic
-    forbidden = _forbidden(position.slots.owned(), models.vocabulary)
+    forbidden = _forbidden(position.slots.occupied(), models.vocabulary)
     sentences: list[list[int]] = []
     for _ in range(sampling.sentences):
         rows = [BOS]

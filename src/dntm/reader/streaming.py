@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from dntm.corpus.rows import Lender
+from dntm.corpus.entity_slots import SlotAllocator
 from dntm.corpus.vocabulary import UNK
 from dntm.reader.engine import Engine, SentenceScores, States
 from dntm.reader.meaning import Meanings
@@ -48,7 +48,7 @@ class ReadingPosition:
     """How many sentences have been read."""
     states: States
     """Both models' states, for a batch of one text."""
-    slots: Lender
+    slots: SlotAllocator
     """The entity in each slot."""
     occurrences: Mapping[int, int]
     """How often each entity has occurred."""
@@ -296,7 +296,7 @@ class Streaming:
         slots = position.slots.copy()
         encoded = self._engine.encode([[word.token for word in words]], slots)
         [scores], states = self._engine.advance(
-            [encoded.sentences], [encoded.loans], position.states
+            [encoded.sentences], [encoded.evictions], position.states
         )
         [read] = builder.add(scores)
         return read, replace(

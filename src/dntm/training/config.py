@@ -122,8 +122,10 @@ class TrainConfig:
                 "embeddings: pass the vectors to dntm pretrain"
             )
         if self.output_dir == RUN:
-            kind = self.model.variant if self.model.kind == "dntm" else self.model.kind
-            name = f"{resolved(self.dataset).name}-{kind}-{self.seed}"
+            parts = [self.model.variant, *self.model.extensions]
+            if self.model.core != "lstm":
+                parts.insert(0, self.model.core)
+            name = f"{resolved(self.dataset).name}-{'-'.join(parts)}-{self.seed}"
             object.__setattr__(self, "output_dir", RUN.parent / name)
 
     def for_vocabulary(self, vocabulary: Vocabulary) -> Self:

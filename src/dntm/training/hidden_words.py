@@ -2,7 +2,7 @@
 
 In every epoch some known words of each document are hidden: all occurrences of such a word become
 one entity. Language modelling then sees many more entities, and after each mention the model can be
-asked which word it was (`dntm.model.naming`). An entity whose mentions are all the same known word,
+asked which word it was (`extensions.naming`). An entity whose mentions are all the same known word,
 such as a name, has an answer too; some of them are revealed, so that their words are learned.
 
 These are never hidden: the most frequent words, words that occur once (nothing later depends on
@@ -18,10 +18,10 @@ from jaxtyping import Int
 
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entities import Lexicon
-from dntm.corpus.rows import DocumentRows, encode
+from dntm.corpus.entity_slots import DocumentRows, encode
 from dntm.corpus.vocabulary import UNK, Vocabulary, entity_rows
+from dntm.model.extensions.naming import nameable
 from dntm.model.fast.window import EncodedDocument, Merges
-from dntm.model.naming import nameable
 from dntm.training.config import Recipe
 
 FREQUENT = 100

@@ -29,14 +29,14 @@ def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextMod
         raise ValueError(f"a model with {count:,} parameters does not fit into memory") from None
     if config.pretrained:
         pretrained = PretrainedEncoder.load(best_of(config.pretrained))
-        pretrained.hand_over(model, vocabulary)
+        pretrained.load_into(model, vocabulary)
         if config.training.freeze_encoder:
             model.freeze_encoder(merging=pretrained.merging == config.model.merging)
     if config.vectors:
         vectors = WordVectors.read(config.vectors, vocabulary)
         begin_with(model.x.weight, vectors, vocabulary)
         # Short vectors keep the first logits small; a tied table is an output layer too.
-        begin_with(model.output.y.weight, vectors, vocabulary, length=1.0)
+        begin_with(model.output.weight, vectors, vocabulary, length=1.0)
     if config.start_from:
         _copy_weights(model, vocabulary, config.start_from)
     _freeze(model, config.training.freeze)

@@ -24,14 +24,15 @@ from torch import Tensor, nn
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.vocabulary import Vocabulary
+from dntm.corpus.vocabulary import Vocabulary, entity_rows
 from dntm.evaluation.groups import as_plain, score_groups
 from dntm.evaluation.records import records_of
 from dntm.model.checkpoint import save_pretrained
+from dntm.model.extensions.naming import naming_term
 from dntm.model.fast.window import Window, windows
 from dntm.model.language_model import DynamicTextModel, parameter_count
-from dntm.model.reading_state import ReadingState
-from dntm.model.text_model import TextModel
+from dntm.model.scorer import Scorer
+from dntm.model.state import State
 from dntm.training.batches import epoch_batches, tokens_of_windows
 from dntm.training.config import Recipe, TrainConfig
 from dntm.training.hidden_words import Hiding, TrainingDocument, answers_of
@@ -167,21 +168,23 @@ class WindowLoss(nn.Module):
     def forward(
         self,
         window: Window | None,
-        reading: ReadingState,
+        reading: State,
         generator: torch.Generator,
         answers: Int[np.ndarray, " merges"] | None = None,
-    ) -> tuple[Tensor, Tensor, ReadingState]:
+    ) -> tuple[Tensor, Tensor, State]:
         """Return the loss, the sum of nats and the next state; without a window the loss is 0."""
         if window is None:
             zero = self._zero()
             return zero, zero.detach(), reading
-        nats, named, after = self.model.losses(
-            window, reading, generator, sample=self.recipe.output_sample, answers=answers
-        )
-        loss = nats + self.recipe.naming_weight * named
+        nats, read = self.model.loss(window, reading, generator, sample=self.recipe.output_sample)
+        loss = nats
+        if (naming := naming_term(self.model.terms)) is not None and answers is not None:
+            words = entity_rows(self.model.config.entities).stop
+            named = naming.window_loss(self.model.x, read.d, window.merges, answers, words)
+            loss = nats + self.recipe.naming_weight * named
         # A window may not depend on what is trained, such as a merging function without mentions.
         loss = loss if loss.requires_grad else loss + self._zero()
-        return loss, nats.detach(), after.detach()
+        return loss, nats.detach(), read.after.detach()
 
     def _zero(self) -> Tensor:
         """Zero, with gradients of zero for every trained parameter."""
@@ -209,7 +212,7 @@ def train_batch(
     texts = windows(
         [document.rows.sentences for document in mine],
         recipe.truncation,
-        [document.rows.loans for document in mine],
+        [document.rows.evictions for document in mine],
     )
     reading = model.initial_state(len(mine))
     for number, count in enumerate(counts):
@@ -218,8 +221,8 @@ def train_batch(
             window = model.plan(
                 text.sentences,
                 text.continues,
-                loans=text.loans,
-                every_context=model.naming is not None,
+                evictions=text.evictions,
+                every_context="naming" in model.config.extensions,
             )
             reading = reading.select(text.kept)
             start = number * recipe.truncation
@@ -242,7 +245,7 @@ def _validate(state: TrainingState[DynamicTextModel], run: _Run) -> dict[str, fl
     position = state.position
     position.validations += 1
     with ema_weights(state):
-        scores = score_groups(records_of(TextModel(state.model, run.vocabulary), run.dev))
+        scores = score_groups(records_of(Scorer(state.model, run.vocabulary), run.dev))
         check_loss(state, run.config.training, scores["all"].nats / scores["all"].tokens)
         perplexities = {g: score.perplexity for g, score in scores.items()}
         is_best = perplexities["all"] < position.best
@@ -266,7 +269,7 @@ def _validate(state: TrainingState[DynamicTextModel], run: _Run) -> dict[str, fl
 
 def _write_results(trained: DynamicTextModel, run: _Run) -> None:
     """Write the scores of the best weights on the dev split, and the number of parameters."""
-    best = TextModel.load(run.folder.best)
+    best = Scorer.load(run.folder.best)
     best.model.to(run.group.device)
     sizes = {
         "total": parameter_count(best.model.config),

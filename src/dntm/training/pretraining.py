@@ -29,7 +29,7 @@ from dntm.corpus.vectors import WordVectors
 from dntm.corpus.vocabulary import entity_rows
 from dntm.evaluation.ranks import recover
 from dntm.model.checkpoint import best_of, from_pretrained, is_language_model
-from dntm.model.naming import nameable
+from dntm.model.extensions.naming import nameable, naming_term
 from dntm.model.pretrained_encoder import NAMING, PretrainedEncoder, begin_with, log_share
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
 from dntm.training.batches import (
@@ -152,13 +152,14 @@ def _copy_weights(model: SentenceCompletion, store: TokenStore, source: Path) ->
 def _of_language_model(folder: Path) -> tuple[dict[str, Tensor], Sequence[str]]:
     """The weights of a language model, as a model that names gaps has them, and its words."""
     trained, vocabulary = from_pretrained(folder)
-    if trained.encoder is None or trained.naming is None or trained.x.W_d is None:
+    encoder, naming = trained.memory.encoder, naming_term(trained.terms)
+    if encoder is None or naming is None or trained.x.W_dx is None:
         raise ValueError(f"{folder} does not name hidden words: cannot start from it")
     x, entities = trained.x.weight.detach(), entity_rows(vocabulary.entities)
-    weights = {f"encoder.{n}": v for n, v in trained.encoder.state_dict().items()}
+    weights = {f"encoder.{n}": v for n, v in encoder.state_dict().items()}
     weights["x"] = torch.cat((x[: entities.start], x[entities.stop :]))
-    weights |= {"W_dx": trained.x.W_d.detach(), "b": x[entities].mean(0)}
-    return weights | {"naming.s": trained.naming.s.detach()}, vocabulary.words
+    weights |= {"W_dx": trained.x.W_dx.detach(), "b": x[entities].mean(0)}
+    return weights | {"naming.s": naming.s.detach()}, vocabulary.words
 
 
 def _export(

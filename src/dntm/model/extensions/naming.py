@@ -77,6 +77,13 @@ class Naming(Term):
         return self.loss(x_e, x.weight[words:], indices(answers[hidden] - words, d))
 
 
+def naming_term(terms: nn.ModuleDict) -> Naming | None:
+    """The naming term of a model; None if it has none."""
+    found = terms["naming"] if "naming" in terms else None  # noqa: SIM401 (a ModuleDict has no get)
+    assert found is None or isinstance(found, Naming)
+    return found
+
+
 def nameable(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
     """Which rows can be an answer: words of at least two characters that start with a letter."""
     first = entity_rows(vocabulary.entities).stop
