@@ -12,9 +12,6 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from dntm.corpus.dataset import content_hash
-from dntm.study import plan
-from dntm.study.config import Cell, StudyFolder
-from dntm.study.paper import MODELS
 from dntm.training.run_folder import RunFolder
 from tests.cli.running import fails, run
 
@@ -289,15 +286,6 @@ def test_a_gap_in_a_sentence_of_thousands_of_words_is_refused(copy: Path, capsys
     said = sentence(capsys, "fill", "Ann met " * 1500 + "[] .", "--model", copy / "run")
 
     assert "3,002 words, expected at most 500" in said
-
-
-def test_the_last_words_of_a_cell_are_cut(tmp_path: Path) -> None:
-    folder, cell = StudyFolder(tmp_path), Cell(MODELS["A"], 1)
-    log = folder.run(cell) / "log.txt"
-    log.parent.mkdir(parents=True)
-    log.write_text("error: " + "x" * 1_000_000)
-
-    assert len(plan._last_words(log, 1)) <= 1000
 
 
 @pytest.mark.parametrize("name", ["train.jsonl", "test.jsonl"])

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.study.small import reproduce, write_corpus
+from tests.study.small_study import reproduce, write_corpus
 
 
 @pytest.fixture(scope="session")
@@ -13,7 +13,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def finished(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study that nobody disturbed."""
+    """A study that ran without interruption."""
     study = tmp_path_factory.mktemp("finished") / "study"
     done = subprocess.run(reproduce(corpus, study, "--jobs", "2"), check=True, capture_output=True)
     (study.parent / "printed.txt").write_bytes(done.stdout)

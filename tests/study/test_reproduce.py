@@ -1,8 +1,9 @@
-"""A whole study, end to end: it survives being killed, shared out, and called again."""
+"""A whole study, end to end: interrupted, shared between processes, and repeated."""
 
 import json
 import os
 import random
+import re
 import shlex
 import shutil
 import signal
@@ -14,54 +15,46 @@ from pathlib import Path
 import pytest
 
 from dntm.cli.main import main
-from tests.study.small import kill_all, reproduce, results
+from dntm.study.schedule import last_line
+from tests.study.small_study import kill_all, reproduce, results
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads processes from /proc")
 
 
-def sittings(study: Path) -> int:
+def sessions(study: Path) -> int:
     return sum(
         len(json.loads(path.read_text())["sessions"]) for path in study.glob("runs/*/machine.json")
     )
 
 
-def test_a_study_ends_with_its_tables_and_the_path_of_its_report(
-    finished: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    main(["report", str(finished)])
+def test_a_study_prints_its_progress_tables_and_next_steps(corpus: Path, tmp_path: Path) -> None:
+    study = tmp_path / "study"
+    command = reproduce(corpus, study, "--jobs", "1", "--only", "*-1")
 
-    printed = capsys.readouterr().out
-    assert "Table 2: perplexity by token group on the test split" in printed
-    assert "Table 4: the cloze test" in printed
-    assert f"report: {finished / 'report' / 'report.html'}" in printed
-    names = {p.name for p in (finished / "report").rglob("*") if p.is_file()}
-    assert {"report.html", "report.md", "table-3.csv", "table-3.tex", "figure-4.svg"} <= names
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
 
-
-def test_a_study_ends_with_what_was_tested_and_what_to_try_next(finished: Path) -> None:
-    printed = (finished.parent / "printed.txt").read_text()
-
-    assert "could not be tested" not in printed.lower()
-    *_, title, page, terminal, box = printed.splitlines()
-    assert title == "try next:"
-    model = finished / "runs" / "D-gru-relu-1"
-    assert page.split("  #")[0].strip() == f"dntm serve --model {model}"
-    assert terminal.split("  #")[0].strip() == f"dntm read --model {model} FILE"
-    assert box.split("  #")[0].strip() == "dntm serve"
+    first, second = [line for line in done.stderr.splitlines() if line.startswith("run ")]
+    assert re.fullmatch(r"run 1 of 2 finished: A-1, about .* left", first)
+    assert second == "run 2 of 2 finished: D-gru-relu-1"
+    assert "Table 2: perplexity by token group" in done.stdout
+    assert "Table 4: the cloze test" in done.stdout
+    assert "not tested" not in done.stdout
+    assert f"report: {study / 'report' / 'report.html'}" in done.stdout
+    assert f"dntm read --model {study / 'runs' / 'D-gru-relu-1'} FILE" in done.stdout
 
 
-def test_a_finished_study_called_again_runs_nothing(
+def test_a_finished_study_runs_nothing_again(
     corpus: Path, finished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = sittings(finished)
+    before = sessions(finished)
 
     main(reproduce(corpus, finished)[3:])
 
-    assert "4 of them finished" in capsys.readouterr().out
-    assert sittings(finished) == before
+    assert "runs: 4, finished: 4" in capsys.readouterr().out
+    assert sessions(finished) == before
 
 
-def test_a_report_deleted_comes_back_byte_for_byte(finished: Path, tmp_path: Path) -> None:
+def test_a_deleted_report_is_written_again_byte_for_byte(finished: Path, tmp_path: Path) -> None:
     files = {p: p.read_bytes() for p in (finished / "report").rglob("*") if p.is_file()}
     (finished / "report").rename(tmp_path / "old")
 
@@ -70,27 +63,27 @@ def test_a_report_deleted_comes_back_byte_for_byte(finished: Path, tmp_path: Pat
     assert {p: p.read_bytes() for p in (finished / "report").rglob("*") if p.is_file()} == files
 
 
-def test_killed_at_ten_random_moments_a_study_ends_with_the_same_tables(
+def test_a_study_killed_ten_times_ends_with_the_same_tables(
     corpus: Path, finished: Path, tmp_path: Path
 ) -> None:
     study, rng = tmp_path / "study", random.Random(11)
     command = reproduce(corpus, study, "--jobs", "2")
 
     for number in range(10):
-        before = sittings(study)
+        before = sessions(study)
         process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
-        # Every other time some run has begun, however busy the machine is.
-        while number % 2 and sittings(study) == before and process.poll() is None:
+        # Every other time a run has started before the kill
+        while number % 2 and sessions(study) == before and process.poll() is None:
             time.sleep(0.02)
         time.sleep(rng.uniform(0.0, 2.0))
         kill_all(process)
     subprocess.run(command, check=True, capture_output=True)
 
-    assert sittings(study) > 4
+    assert sessions(study) > 4
     assert results(study) == results(finished)
-    assert [path.name for path in study.rglob(".*")] == [".locks"]
+    assert {path.name for path in study.rglob(".*")} == {".locks", ".lock"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -113,11 +106,11 @@ def test_a_signal_ends_the_study_and_all_of_its_runs(
     assert not running.stdout
 
 
-def test_listed_commands_in_any_order_twice_and_at_once_give_the_same_tables(
+def test_listed_commands_give_the_same_tables_in_any_order_and_at_once(
     corpus: Path, finished: Path, tmp_path: Path
 ) -> None:
     study = tmp_path / "study"
-    command = [w for w in reproduce(corpus, study, "--list") if w != "--no-estimate"]
+    command = reproduce(corpus, study, "--list")
 
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     lines = [shlex.split(line) for line in listed.splitlines()]
@@ -128,11 +121,11 @@ def test_listed_commands_in_any_order_twice_and_at_once_give_the_same_tables(
     main(["report", str(study)])
 
     assert [line[-1] for line in lines] == ["A-1", "D-gru-relu-1", "A-2", "D-gru-relu-2"]
-    assert sittings(study) == 4
+    assert sessions(study) == 4
     assert results(study) == results(finished)
 
 
-def test_a_study_of_some_runs_says_what_is_missing(
+def test_a_partial_study_names_the_missing_runs(
     corpus: Path, finished: Path, tmp_path: Path
 ) -> None:
     study = tmp_path / "study"
@@ -147,7 +140,7 @@ def test_a_study_of_some_runs_says_what_is_missing(
     assert "No finished run of C-gru-relu and A" in text
 
 
-def test_a_run_that_fails_is_named_with_its_log(corpus: Path, tmp_path: Path) -> None:
+def test_a_failed_run_is_named_with_its_log(corpus: Path, tmp_path: Path) -> None:
     study = tmp_path / "study"
     command = reproduce(corpus, study, "--only", "A-1")
     (study / "runs" / "A-1").mkdir(parents=True)
@@ -156,6 +149,12 @@ def test_a_run_that_fails_is_named_with_its_log(corpus: Path, tmp_path: Path) ->
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 1
-    assert "failed A-1: dntm: error:" in done.stderr
+    assert "A-1 failed: dntm: error:" in done.stderr
     assert "machine.json is damaged" in done.stderr
     assert str(study / "runs" / "A-1" / "log.txt") in done.stderr.splitlines()[-1]
+
+
+def test_the_last_line_of_a_long_log_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("first\nerror: " + "x" * 1_000_000)
+
+    assert len(last_line(tmp_path / "log.txt", 1)) == 1000

@@ -1,4 +1,4 @@
-"""What a report reads from a study's files, and what it refuses."""
+"""Results read from the files of a study."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from dntm.evaluation.records import Records
 from dntm.study.results import read_results
-from tests.study.made_up import PAPER_LIKE, in_parts, study
+from tests.study.synthetic import PAPER_LIKE, in_parts, study
 
 ONE = {"A": PAPER_LIKE["A"]}
 
@@ -18,7 +18,7 @@ def test_parts_of_a_document_count_as_one_document(tmp_path: Path) -> None:
     parts = Records.read(tmp_path / "cut/runs/A-1/records-test.csv").document
     assert len(set(parts)) == 3 * len(whole.models["A"].sums("all").documents)
     assert cut.models["A"].sums("all").documents == whole.models["A"].sums("all").documents
-    assert cut.models["A"].cloze_sums().documents == whole.models["A"].cloze_sums().documents
+    assert cut.models["A"].sums("cloze").documents == whole.models["A"].sums("cloze").documents
 
 
 def test_sizes_are_those_that_the_run_wrote(tmp_path: Path) -> None:
@@ -33,5 +33,5 @@ def test_runs_that_counted_other_tokens_are_not_averaged(tmp_path: Path) -> None
     header, _first, *others = path.read_text().splitlines(keepends=True)
     path.write_text("".join([header, *others]))
 
-    with pytest.raises(ValueError, match="different texts: not one study"):
+    with pytest.raises(ValueError, match="scored different texts"):
         read_results(folder).models["A"].sums("all")

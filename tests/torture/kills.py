@@ -1,7 +1,7 @@
 """kill -9 at any moment: whatever was running ends, taken up again, with the same bits.
 
 Commands run in forks of a process that has PyTorch loaded but has computed nothing yet, so that a
-kill costs no import. (Cells of a study are processes of their own, which the study starts.)
+kill costs no import. (Runs of a study are processes of their own, which the study starts.)
 """
 
 import hashlib
@@ -16,10 +16,10 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from dntm.cli import data, study, train  # noqa: F401 (loaded once, for all forks)
+import dntm.study.run  # noqa: F401 (loaded once, for all forks)
+from dntm.cli import data, study, train  # noqa: F401
 from dntm.cli.main import main
 from dntm.corpus.dataset import Dataset
-from dntm.study import cell  # noqa: F401
 from dntm.training import language_modelling, pretraining
 from dntm.training.run_folder import RunFolder
 from tests.torture.trying import Tally
@@ -127,13 +127,12 @@ def kill_build(folder: Path, kills: int, seed: int) -> Tally:
 
 
 def kill_reproduce(folder: Path, kills: int, seed: int) -> Tally:
-    """A study ends with the same tables, and its cells end with it."""
+    """A study ends with the same tables, and its runs end with it."""
     settings = folder / "study-settings.yaml"
     sizes = ", ".join(f"{n}_dim: 8" for n in ("embedding", "hidden", "encoder", "context"))
     settings.write_text(f"model: {{{sizes}}}\ntraining: {{epochs: 2}}\nmodels: [A]\n")
     command = ["reproduce", "--corpus", str(folder / "dataset"), "--config", str(settings),
-               "--output-dir", str(folder / "study"), "--jobs=1", "--threads=1",
-               "--no-estimate"]  # fmt: skip
+               "--output-dir", str(folder / "study"), "--jobs=1", "--threads=1"]  # fmt: skip
     return _kill(command, folder / "study", _study_bits, kills, seed)
 
 

@@ -30,7 +30,6 @@ COMMANDS = {
     "export": ("export:Export", "export a trained model as a small folder"),
     "reproduce": ("study:Reproduce", "train all models and make the paper's tables and figures"),
     "report": ("study:MakeReport", "write the report of a study again"),
-    "cell": ("study:RunCell", "one run of a study, for schedulers (reproduce --list)"),
     "read": ("reading:Read", "read a text: inferred meanings and surprisals"),
     "score": ("reading:Score", "surprisal of every word of many texts, as a table"),
     "continue": ("reading:Continue", "sample continuations of a text"),

@@ -1,10 +1,10 @@
-"""Studies: everything that one depends on, the presets, and where its files stand. No torch here.
+"""Settings of a study, the presets, and the files of a study folder. Torch is not imported here.
 
 STUDY/study.yaml           these settings
 STUDY/dataset/             the dataset
-STUDY/pretraining/         the context encoder's pretraining, where text for it was given
-STUDY/runs/NAME-SEED/      one cell: a run folder, records-test.csv, cloze-test.csv, machine.json
-STUDY/report/              what `dntm report STUDY` makes of them
+STUDY/pretraining/         pretraining of the context encoder, if the study has text for it
+STUDY/runs/NAME-SEED/      a run folder, with records-test.csv, cloze-test.csv and machine.json
+STUDY/report/              the report (dntm report STUDY)
 """
 
 import dataclasses
@@ -13,43 +13,44 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from dntm.corpus.catalog import CORPORA
 from dntm.corpus.dataset_builder import PAPERS_BUILD, BuildConfig, ReadConfig
 from dntm.corpus.token_store import StoreConfig
+from dntm.files import write_text
 from dntm.model.config import ModelConfig
 from dntm.settings import merged, read_yaml, settle, to_yaml
-from dntm.study.paper import MODELS, PAPER_TABLE_3, PEERS, StudyModel
+from dntm.study.models import BASELINES, MODELS, PAPER_MODELS, StudyModel
 from dntm.study.recipes import PRETRAINING, RECIPES
 from dntm.training.config import PretrainRecipe, Recipe
 
-RESULTS = ("all_results.json", "records-test.csv", "cloze-test.csv")
-"""The files that make a cell finished; each is written aside and moved into place. Peers that are
-not put to the cloze test lack the last."""
+RESULTS, RECORDS, CLOZE = "all_results.json", "records-test.csv", "cloze-test.csv"
+"""Files of a finished run. Models beyond the paper have no cloze test."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyConfig:
-    """One study: which models, with which seeds, on which dataset, how large and how trained."""
+    """All settings of a study."""
 
     preset: str = ""
-    """Which preset the settings started from."""
+    """The preset that the settings were derived from."""
     corpus: str = ""
-    """A corpus by name, a file or folder, or a dataset folder."""
+    """A known corpus, a file or folder, or a dataset folder."""
     given: str | None = None
-    """A local copy or mirror of a corpus known by name."""
+    """A local copy or mirror of a known corpus."""
     text: tuple[str, ...] = ()
     """Text files to pretrain the context encoder on."""
     pretrained: str | None = None
-    """A pretraining run that is there already, to use instead; neither: no pretraining."""
+    """An existing pretraining run to use instead of `text`."""
     pretraining: PretrainRecipe = field(default_factory=PretrainRecipe)
-    """How the context encoder is pretrained; its sizes are the model's."""
+    """How to pretrain the context encoder, with the sizes of the model."""
     store: StoreConfig = field(default_factory=StoreConfig)
-    """Which sentences of that text are read and which words are known."""
-    models: tuple[str, ...] = tuple(PAPER_TABLE_3)
+    """Sentences and vocabulary of the pretraining text."""
+    models: tuple[str, ...] = tuple(model.name for model in PAPER_MODELS)
     seeds: tuple[int, ...] = (1, 2, 3)
     reading: ReadConfig = field(default_factory=ReadConfig)
     build: BuildConfig = PAPERS_BUILD
     model: ModelConfig = field(default_factory=ModelConfig)
-    """The sizes; variant, merging function and vocabulary are the cell's and the dataset's."""
+    """Sizes and dropout. Variant, merging function and vocabulary depend on run and dataset."""
     training: Recipe = field(default_factory=Recipe)
 
     def __post_init__(self) -> None:
@@ -57,49 +58,31 @@ class StudyConfig:
         for name in self.models:
             if name not in MODELS:
                 raise ValueError(f"model {name!r}, expected one of {', '.join(MODELS)}")
-        for seed in self.seeds:
-            if seed < 0:
-                raise ValueError(f"seed {seed!r}, expected a whole number")
-        for what, values in (("model", self.models), ("seed", self.seeds)):
+        if negative := [seed for seed in self.seeds if seed < 0]:
+            raise ValueError(f"seed {negative[0]}, expected at least 0")
+        for what, values in (("models", self.models), ("seeds", self.seeds)):
             if not values or len(set(values)) < len(values):
-                raise ValueError(f"a study needs each {what} once, at least one; given: {values}")
+                raise ValueError(f"{what} is {values}, expected at least one, each once")
         if self.text and self.pretrained:
-            raise ValueError("a study has text to pretrain on or is given a pretraining, not both")
+            raise ValueError("text and pretrained are both set, expected at most one of them")
 
     @property
-    def begins_pretrained(self) -> bool:
-        """Whether embeddings and context encoder come from a pretraining."""
+    def is_pretrained(self) -> bool:
+        """Whether embeddings and context encoder are initialised by pretraining."""
         return bool(self.text or self.pretrained)
 
     def to_yaml(self) -> str:
-        """All settings, as the study folder keeps them."""
+        """All settings, as study.yaml stores them."""
         return to_yaml(self)
 
     @classmethod
     def from_yaml(cls, path: Path) -> "StudyConfig":
-        """Read what `to_yaml` wrote."""
-        try:
-            values = read_yaml(path)
-        except FileNotFoundError:
+        """Read study.yaml."""
+        if not path.exists():
             raise ValueError(
-                f"{path.parent} is no study: it has no study.yaml (dntm reproduce)"
-            ) from None
-        base = cls()
-        if "pretraining" not in values and values.get("preset") != "paper":
-            # Before pretraining had settings of its own, the preset's name chose them.
-            _, recipe, store = PRETRAINING["small"]
-            base = dataclasses.replace(base, pretraining=recipe, store=store)
-        return merged(base, up_to_date(values), str(path))
-
-
-def up_to_date(values: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a YAML file, with `pretraining_iterations` where it stands today."""
-    if "pretraining_iterations" not in values:
-        return values
-    kept = {name: value for name, value in values.items() if name != "pretraining_iterations"}
-    length = {"iterations": values["pretraining_iterations"]}
-    given = kept.get("pretraining", {})
-    return kept | {"pretraining": length | given if isinstance(given, dict) else given}
+                f"{path.parent} is not a study: it has no study.yaml (dntm reproduce makes one)"
+            )
+        return merged(cls(), read_yaml(path), str(path))
 
 
 _MODERN, _MODERN_TRAINING = RECIPES["modern"]
@@ -132,14 +115,13 @@ PRESETS: dict[str, StudyConfig] = {
         training=_QUICK_TRAINING,
     ),
 }
-"""Whole studies as data: `paper` is Section 5, thirteen models, three seeds, 512 units, the paper's
-recipe. `small` is the same study at a size that two cores finish in two to three hours on OntoGUM
-(`docs/log.md`), with what `modern` brought on small corpora. `quick` is a first look in minutes: A
-and D, one seed."""
+"""`paper` is Section 5: thirteen models, three seeds, 512 units, the paper's recipe. `small` has
+the same models and seeds with 128 units; on OntoGUM it takes two to three hours on two cores.
+`quick` trains A and D with one seed in minutes."""
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyRun:
     """One model with one seed."""
 
     model: StudyModel
@@ -147,78 +129,130 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What its run folder is called: D-gru-relu-1."""
+        """Name of the run folder: D-gru-relu-1."""
         return f"{self.model.name}-{self.seed}"
 
     def matches(self, pattern: str) -> bool:
-        """Whether a pattern is the name, or matches that, of the cell, its model or its kind."""
-        names = (self.name, self.model.name, self.model.kind)
-        return any(fnmatchcase(name, pattern) for name in names)
+        """Whether a pattern matches the name of the run or model, or the model's letter."""
+        names = (self.name, self.model.name, self.model.letter)
+        return any(fnmatchcase(name, pattern) for name in names if name)
 
 
-@dataclass(frozen=True)
 class StudyFolder:
     """The files of a study."""
 
-    path: Path
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.settings = path / "study.yaml"
+        self.dataset = path / "dataset"
+        self.pretraining = path / "pretraining"
+        self.report = path / "report"
 
-    @property
-    def settings(self) -> Path:
-        """All settings of the study."""
-        return self.path / "study.yaml"
+    def lock(self, name: str) -> Path:
+        """The lock file of a run, of "dataset" or of "pretraining"."""
+        return self.path / ".locks" / name
 
-    @property
-    def dataset(self) -> Path:
-        """The dataset folder."""
-        return self.path / "dataset"
+    def run(self, run: StudyRun) -> Path:
+        """The run folder."""
+        return self.path / "runs" / run.name
 
-    @property
-    def pretraining(self) -> Path:
-        """The run folder of the pretraining."""
-        return self.path / "pretraining"
-
-    @property
-    def report(self) -> Path:
-        """The folder of the report."""
-        return self.path / "report"
-
-    def lock(self, part: str) -> Path:
-        """What claims a part of the study: a cell's name, dataset or pretraining."""
-        return self.path / ".locks" / part
-
-    def run(self, cell: Cell) -> Path:
-        """The cell's run folder."""
-        return self.path / "runs" / cell.name
-
-    def begins_with(self, config: StudyConfig) -> Path | None:
-        """The pretraining that the models begin with: the study's own, one it was given, none."""
-        if config.pretrained:
-            return Path(config.pretrained)
-        return self.pretraining.resolve() if config.text else None
-
-    def finished(self, cell: Cell) -> bool:
-        """Whether all results of a cell are there."""
-        names = RESULTS if cell.model.has_cloze else RESULTS[:2]
-        return all((self.run(cell) / name).is_file() for name in names)
+    def finished(self, run: StudyRun) -> bool:
+        """Whether all results of a run exist."""
+        names = (RESULTS, RECORDS, CLOZE) if run.model.letter else (RESULTS, RECORDS)
+        return all((self.run(run) / name).is_file() for name in names)
 
 
-def with_peers(config: StudyConfig) -> StudyConfig:
-    """The study with all peers, and the models of the paper that they are compared with."""
-    names = (*config.models, *(peer.over for peer in PEERS.values()), *PEERS)
-    models = tuple(dict.fromkeys(name for name in names if name))
-    return dataclasses.replace(config, models=models)
+def all_runs(config: StudyConfig) -> list[StudyRun]:
+    """All runs: the first seed of every model, then the second, so that early results compare."""
+    return [StudyRun(MODELS[name], seed) for seed in config.seeds for name in config.models]
 
 
-def cells(config: StudyConfig) -> list[Cell]:
-    """All cells, first one seed of every model, then the next: a partial study says something."""
-    return [Cell(MODELS[name], seed) for seed in config.seeds for name in config.models]
+def select_runs(config: StudyConfig, patterns: tuple[str, ...]) -> list[StudyRun]:
+    """The runs that match any of the patterns; all runs if there is no pattern."""
+    runs = all_runs(config)
+    for pattern in patterns:
+        if not any(run.matches(pattern) for run in runs):
+            names = ", ".join(run.name for run in runs)
+            raise ValueError(f"--only {pattern} matches no run of this study: {names}")
+    return [r for r in runs if not patterns or any(r.matches(pattern) for pattern in patterns)]
 
 
-def chosen(config: StudyConfig, only: tuple[str, ...]) -> list[Cell]:
-    """The cells that match at least one of the patterns; all where there is none."""
-    found = cells(config)
-    for pattern in only:
-        if not any(cell.matches(pattern) for cell in found):
-            names = ", ".join(cell.name for cell in found)
-            raise ValueError(f"--only {pattern} matches nothing of this study: {names}")
-    return [c for c in found if not only or any(c.matches(pattern) for pattern in only)]
+def with_baselines(config: StudyConfig) -> StudyConfig:
+    """The study with all baselines, and the models that they are compared with."""
+    compared = ("A", "D-gru-relu")
+    names = (*config.models, *compared, *(model.name for model in BASELINES))
+    return dataclasses.replace(config, models=tuple(dict.fromkeys(names)))
+
+
+def resolve(config: StudyConfig) -> StudyConfig:
+    """Make paths absolute, and set the sizes that pretraining requires."""
+    corpus, given, model = config.corpus, config.given, config.model
+    if corpus not in CORPORA:
+        corpus = _existing(corpus, "corpus")
+    if given is not None and Path(given).exists():
+        given = str(Path(given).resolve())
+    text = tuple(_existing(path, "text") for path in config.text)
+    if text:
+        if model.hidden_dim != model.embedding_dim:
+            raise ValueError(
+                f"model.hidden_dim is {model.hidden_dim} and model.embedding_dim "
+                f"{model.embedding_dim}, expected the same size: pretrained embeddings initialise "
+                "the input and the output layer"
+            )
+        # Pretraining compares context vectors with embeddings.
+        model = dataclasses.replace(model, context_dim=model.embedding_dim)
+    pretrained = config.pretrained
+    if pretrained:
+        pretrained = _existing(pretrained, "pretrained")
+        model = _with_sizes_of(Path(pretrained), model)
+    return dataclasses.replace(
+        config, corpus=corpus, given=given, text=text, pretrained=pretrained, model=model
+    )
+
+
+def save_settings(folder: StudyFolder, config: StudyConfig) -> None:
+    """Write study.yaml; if it exists, refuse any change except additional models."""
+    if folder.settings.exists():
+        saved = StudyConfig.from_yaml(folder.settings)
+        if saved == config:
+            return
+        models = saved.models if set(saved.models) < set(config.models) else config.models
+        if saved != dataclasses.replace(config, models=models):
+            raise ValueError(
+                f"{folder.settings} has other settings ({_difference(saved, config)}): "
+                "choose another --output-dir, or give the same settings"
+            )
+    write_text(folder.settings, config.to_yaml())
+
+
+def _with_sizes_of(pretrained: Path, model: ModelConfig) -> ModelConfig:
+    from dntm.model.checkpoint import best_of
+    from dntm.model.pretrained_encoder import PretrainedEncoder
+
+    encoder = PretrainedEncoder.load(best_of(pretrained))
+    return dataclasses.replace(
+        model,
+        embedding_dim=encoder.embedding_dim,
+        hidden_dim=encoder.embedding_dim,
+        encoder_dim=encoder.encoder_dim,
+        context_dim=encoder.context_dim,
+    )
+
+
+def _existing(path: str, option: str) -> str:
+    found = Path(path)
+    if not found.exists():
+        known = f" or one of {', '.join(CORPORA)}" if option == "corpus" else ""
+        raise ValueError(f"--{option} {path} does not exist, expected a file or folder{known}")
+    return str(found.resolve())
+
+
+def _difference(saved: Any, given: Any, prefix: str = "") -> str:
+    """The first setting that differs, with both values."""
+    for setting in dataclasses.fields(saved):
+        old, new = getattr(saved, setting.name), getattr(given, setting.name)
+        if old != new and dataclasses.is_dataclass(old):
+            return _difference(old, new, f"{prefix}{setting.name}.")
+        if old != new:
+            return f"{prefix}{setting.name}: {old!r} there, {new!r} given"
+    raise AssertionError("the settings are the same")

@@ -1,10 +1,9 @@
-"""Recipes: how large a model is and how it is trained, as data (Section 5.1).
+"""Recipes: sizes of the model and settings of training, as data (Section 5.1).
 
-`paper` is the recipe of Section 5.1. `modern` is what helps on small corpora today; `docs/log.md`
-tells what was tried for it and what each step gave. `naming` learns to name hidden words; it goes
-with a pretraining of the same name. `quick` is small enough for a first look.
+`paper` is the recipe of Section 5.1. `modern` suits small corpora (`docs/log.md`). `naming` trains
+the model to name hidden words, after the pretraining of the same name. `quick` trains in minutes.
 
-Departure: all recipes but `paper`.
+Departure: all recipes except `paper`.
 """
 
 from dntm.corpus.token_store import StoreConfig
@@ -112,5 +111,5 @@ PRETRAINING: dict[str, tuple[EncoderConfig, PretrainRecipe, StoreConfig]] = {
         StoreConfig(min_count=10, vocabulary_size=31_000, longest=40, lower=True, held_out=0.01),
     ),
 }
-"""Pretraining: the paper's, what suits some ten million words, and what names hidden words, in the
-lower case of common word vectors."""
+"""`paper` is the paper's pretraining. `small` suits about ten million words. `naming` trains the
+encoder to name hidden words, in lower case like most published word vectors."""

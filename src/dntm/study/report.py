@@ -1,18 +1,19 @@
-"""Writing a report: all of its files at once, in place of an older one.
+"""The report of a study, and its files.
 
-report.html         one self-contained page
-report.md           the same as text
-documents.csv       the sums of each test document under each run
+report.html              one self-contained page
+report.md                the same as text
+documents.csv            sums of each test document under each run
 figures/*.svg, *.csv
-tables/*.csv, *.tex
+tables/*.csv             numbers that are not rounded; runs.csv: time, memory, machine, versions
 
-The page, the text and the LaTeX tables are Jinja templates; a CSV file has unrounded numbers.
+Page and text are Jinja templates.
 """
 
 import csv
+import dataclasses
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,177 +21,174 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from dntm.evaluation.curves import FEWEST
 from dntm.files import new_folder, write_text
 from dntm.study.claims import claims
-from dntm.study.conditions import corpus_name, departures, notes, runs, settings
-from dntm.study.config import StudyFolder
+from dntm.study.config import PRESETS, StudyConfig, StudyFolder, all_runs
 from dntm.study.document import (
-    Block,
-    Claims,
+    Claim,
     Data,
+    Entry,
     Figure,
-    Paragraph,
     Report,
-    Section,
+    Row,
+    Scalar,
     Table,
-    Verdict,
+    duration,
     listed,
 )
 from dntm.study.figures import figures
 from dntm.study.results import StudyResults, documents_csv, read_results
-from dntm.study.tables import (
-    against_baseline,
-    against_cached,
-    peers_table,
-    table_1,
-    table_2,
-    table_3,
-    table_4,
-)
+from dntm.study.tables import baselines_table, table_1, table_2, table_3, table_4
 
-_ABOUT = (
-    "The experiments of Kobayashi, Okazaki and Inui (IJCNLP 2017), repeated: our numbers beside "
-    "the paper's. All of them come from one record per predicted token of the test split."
-)
-_XML = '<?xml version="1.0" encoding="utf-8"?>\n'
-_VERDICTS: dict[Verdict, str] = {
-    "held": "held",
-    "did not hold": "failed",
-    "not clear": "unclear",
-    "could not be tested": "untested",
-}
-_TEX_MARKS = {
-    "block_start_string": "<%", "block_end_string": "%>", "variable_start_string": "<<",
-    "variable_end_string": ">>", "comment_start_string": "<#", "comment_end_string": "#>",
-}  # fmt: skip
-"""Of templates in which braces are LaTeX's own."""
-_LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "±": r"$\pm$", "−": "$-$", "–": "--",
-}  # fmt: skip
+_PAPER = dataclasses.replace(PRESETS["paper"], corpus="ontonotes", text=("gigaword",))
+_NOT_COMPARED = ("preset", "given", "seeds", "models", "model.vocabulary", "model.entities")
+"""Settings that no number depends on, or that other tables show."""
 
 
 def write_report(folder: StudyFolder, target: Path | None = None) -> Report:
-    """Make the report of a study from its files, and return it.
+    """Write the report of a study to `target`, or to the study's own report folder.
 
-    It goes into the study's `report` folder, or into `target`: a folder that is new, empty or
-    holds a report.
+    `target` is new, empty or an older report, which is replaced.
     """
     target = target or folder.report
     if target.exists() and any(target.iterdir()) and not (target / "report.html").exists():
-        raise ValueError(f"{target} holds something else than a report: choose another folder")
+        raise ValueError(f"{target} is not a report: choose another folder")
     results = read_results(folder)
-    report = content(results)
+    report = make_report(results)
     with new_folder(target, overwrite=True) as new:
         write_text(new / "report.html", as_html(report))
         write_text(new / "report.md", as_markdown(report))
         write_text(new / "documents.csv", documents_csv(results))
+        write_text(new / "tables" / "runs.csv", as_csv(_runs_data(results)))
         for table in report.tables:
             write_text(new / "tables" / f"{table.key}.csv", as_csv(table.data))
-            write_text(new / "tables" / f"{table.key}.tex", as_latex(table))
         for figure in report.figures:
-            write_text(new / "figures" / f"{figure.key}.svg", _XML + figure.svg)
+            write_text(new / "figures" / f"{figure.key}.svg", figure.svg)
             write_text(new / "figures" / f"{figure.key}.csv", as_csv(figure.data))
     return report
 
 
-def content(results: StudyResults) -> Report:
-    """Everything that the finished runs of a study say."""
-    sections = [_claims(results)]
+def make_report(results: StudyResults) -> Report:
+    """The report of the finished runs."""
+    found = claims(results)
+    tables = [table_2(results), table_3(results), table_4(results), _settings(results)]
+    if results.baselines:
+        tables.insert(2, baselines_table(results))
     if results.dataset:
-        sections.append(Section("dataset", "The dataset", (table_1(results),)))
-    tables: tuple[Block, ...] = (table_2(results), table_3(results))
-    if any(name != "A" for name in results.config.models):
-        tables += (against_baseline(results),)
-    sections.append(Section("perplexity", "Perplexity", tables))
-    if results.peers:
-        cached = against_cached(results)
-        found = (peers_table(results), *((cached,) if cached else ()))
-        sections.append(Section("peers", "Peers", found))
-    drawn: tuple[Block, ...] = tuple(figures(results))
-    none = Paragraph("No finished run of A or D-gru-relu yet, or too few tokens to draw.")
-    sections.append(Section("figures", "How far the reading has come", drawn or (none,)))
-    sections.append(Section("cloze", "Cloze test", (table_4(results),)))
-    sections += [settings(results), departures(results), runs(results)]
-    corpus = corpus_name(results.config)
-    finished, planned = len(results.planned) - len(results.missing), len(results.planned)
-    preset = results.config.preset or "none"
+        tables.insert(0, table_1(results))
     return Report(
-        title=f"Dynamic Neural Text Model: a study on {corpus}",
-        lead=(_ABOUT, f"Preset {preset}: {finished} of {planned} runs are finished."),
-        notes=(*_partial(results), *notes(results)),
-        sections=tuple(sections),
+        title=f"Dynamic Neural Text Model on {_plain(results.config.corpus)}",
+        summary=tuple(_summary(results, found)),
+        claims=tuple(found),
+        tables=tuple(tables),
+        figures=tuple(figures(results)),
     )
 
 
-def _partial(results: StudyResults) -> list[str]:
-    if not results.missing:
-        return []
-    names = [cell.name for cell in results.missing]
-    return [f"This report is partial. Missing: {listed(names)}."]
+def _summary(results: StudyResults, found: Sequence[Claim]) -> Iterator[str]:
+    yield "The experiments of Kobayashi, Okazaki and Inui (IJCNLP 2017)."
+    planned, finished = len(all_runs(results.config)), len(results.runs)
+    seconds = sum(session["seconds"] for run in results.runs for session in run.sessions)
+    yield f"{finished} of {planned} runs are finished; they took {duration(seconds)}."
+    if results.missing:
+        yield f"Missing: {listed([run.name for run in results.missing])}."
+    if results.pretraining:
+        seconds = sum(session["seconds"] for session in results.pretraining)
+        yield f"Pretraining took {duration(seconds)}."
+    seeds = {len(model.runs) for model in results.models.values()}
+    if seeds == {1}:
+        yield "Each model has one seed, so the variation between seeds is unknown."
+    elif len(seeds) > 1:
+        yield f"The models have between {min(seeds)} and {max(seeds)} finished seeds."
+    hold = sum(claim.verdict == "holds" for claim in found)
+    tested = sum(claim.verdict != "not tested" for claim in found)
+    yield f"{hold} of {tested} tested claims hold."
 
 
-def _claims(results: StudyResults) -> Section:
-    found = claims(results)
-    held = sum(claim.verdict == "held" for claim in found)
-    tested = sum(claim.verdict != "could not be tested" for claim in found)
-    summary = f"Of the paper's {len(found)} claims, {tested} could be tested and {held} held."
-    blocks = (Paragraph(f"{summary}{_seeds(results)}"), Claims(tuple(found)))
-    return Section("claims", "What held and what did not", blocks)
+def _settings(results: StudyResults) -> Table:
+    """Settings that differ from the paper's; study.yaml has all."""
+    ours, paper = _flat(results.config), _flat(_PAPER)
+    differ = [name for name in ours if name not in _NOT_COMPARED and ours[name] != paper[name]]
+    return Table(
+        key="settings",
+        title="Settings that differ from the paper",
+        caption="study.yaml has all settings.",
+        header=("Setting", "Here", "Paper"),
+        text_columns=3,
+        rows=tuple(Row((Entry(n), Entry(ours[n]), Entry(paper[n]))) for n in differ),
+        data=tuple({"setting": n, "here": ours[n], "paper": paper[n]} for n in differ),
+    )
 
 
-def _seeds(results: StudyResults) -> str:
-    """What the number of finished seeds leaves open."""
-    models: dict[int, list[str]] = {}
-    for name, found in results.models.items():
-        models.setdefault(len(found.runs), []).append(name)
-    if list(models) == [1]:
-        return " There is one seed only: how much another one would change is not known."
-    if len(models) < 2:
-        return ""
-    each = [f"{count} of {listed(names)}" for count, names in sorted(models.items())]
-    return f" Not all models have equally many finished seeds: {'; '.join(each)}."
+def _flat(config: StudyConfig) -> dict[str, str]:
+    """Settings by dotted name."""
+    found: dict[str, str] = {}
+    for name, value in dataclasses.asdict(config).items():
+        parts = {f"{name}.{n}": v for n, v in value.items()} if isinstance(value, dict) else None
+        found |= {n: _plain(v) for n, v in (parts or {name: value}).items()}
+    return found
+
+
+def _plain(value: Any) -> str:
+    """A setting as text; a path without its folders, which are the machine's own."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_plain, value)) or "none"
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    return Path(value).name if str(value).startswith("/") else str(value)
+
+
+def _runs_data(results: StudyResults) -> Data:
+    """One row per session: a run that was interrupted has several."""
+    runs = [(run.run.name, run.best_dev, run.sessions) for run in results.runs]
+    rows: list[dict[str, Scalar]] = []
+    for name, best_dev, sessions in (("pretraining", None, results.pretraining), *runs):
+        for session in sessions:
+            row = {"run": name, "best_dev_perplexity": best_dev}
+            numbers = ("began", "ended", "seconds", "peak_memory_gb", "threads", "commit")
+            row |= {name: session[name] for name in numbers}
+            rows.append(row | session["machine"] | session["versions"])
+    return tuple(rows)
 
 
 def as_html(report: Report) -> str:
     """The whole page."""
     style = files("dntm.study").joinpath("templates/page.css").read_text(encoding="utf-8")
-    page = _templates({"drawing": _drawing}, autoescape=True).get_template("report.html")
-    return page.render(report=report, verdicts=_VERDICTS, style=Markup(style))
+    environment = _environment(autoescape=True)
+    environment.filters["drawing"] = _drawing
+    return environment.get_template("report.html").render(
+        report=report, style=Markup(style), fewest=FEWEST
+    )
 
 
 def as_markdown(report: Report) -> str:
     """The whole text."""
-    return _templates({"plain": _plain}).get_template("report.md").render(report=report)
-
-
-def as_latex(table: Table) -> str:
-    """A `table` with `booktabs` rules."""
-    return _templates({"latex": _latex}, **_TEX_MARKS).get_template("table.tex").render(table=table)
+    environment = _environment(autoescape=False)
+    environment.filters["escaped"] = lambda text: re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)
+    return environment.get_template("report.md").render(report=report, fewest=FEWEST)
 
 
 def as_csv(data: Data) -> str:
-    """The numbers of a table or a figure; an empty line where it has none."""
+    """The numbers of a table or a figure."""
     text = io.StringIO()
-    names = list(data[0]) if data else []
-    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer = csv.DictWriter(text, list(data[0]) if data else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(data)
     return text.getvalue()
 
 
 def as_text(table: Table) -> str:
-    """The table in columns, second lines below the first."""
+    """A table for the terminal, in aligned columns."""
     lines: list[tuple[str, ...]] = [table.header]
     for row in table.rows:
-        lines.append(tuple(e.text for e in row.entries))
-        if any(e.under for e in row.entries):
-            lines.append(tuple(e.under for e in row.entries))
+        lines.append(tuple(entry.text for entry in row.entries))
+        notes = range(max(len(entry.notes) for entry in row.entries))
+        lines += [tuple("".join(e.notes[i : i + 1]) for e in row.entries) for i in notes]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.header))]
     shown = [
         "  ".join(
-            word.ljust(width) if i < table.words else word.rjust(width)
+            word.ljust(width) if i < table.text_columns else word.rjust(width)
             for i, (word, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
@@ -198,35 +196,21 @@ def as_text(table: Table) -> str:
     return "\n".join([table.title, *shown])
 
 
-def _templates(filters: dict[str, Callable[..., str]], **options: Any) -> Environment:
-    found = Environment(
+def _environment(*, autoescape: bool) -> Environment:
+    return Environment(
         loader=PackageLoader("dntm.study"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        **options,
+        autoescape=autoescape,
     )
-    found.filters |= filters
-    return found
-
-
-def _plain(text: str) -> str:
-    """Text in which nothing is Markdown."""
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)
-
-
-def _latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
 
 
 def _drawing(figure: Figure) -> Markup:
-    named = Markup('<svg role="img" aria-label="{}. {}" ').format(figure.title, figure.description)
-    return Markup(_unique_names(figure.svg, figure.key).replace("<svg ", named, 1))
-
-
-def _unique_names(svg: str, key: str) -> str:
-    """Names inside a drawing, made its own: several drawings stand on one page."""
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{key}-\1"', svg)
-    svg = re.sub(r'href="#([^"]+)"', rf'href="#{key}-\1"', svg)
-    return re.sub(r"url\(#([^)]+)\)", rf"url(#{key}-\1)", svg)
+    """The SVG with a label, and with ids that are unique on the page."""
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{figure.key}-\1"', figure.svg)
+    svg = re.sub(r'href="#([^"]+)"', rf'href="#{figure.key}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{figure.key}-\1)", svg)
+    label = Markup('<svg role="img" aria-label="{}" ').format(figure.title)
+    return Markup(svg.replace("<svg ", label, 1))

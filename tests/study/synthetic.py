@@ -1,6 +1,6 @@
-"""Study folders with made-up numbers: what a report says must follow from them.
+"""Study folders with synthetic numbers, from which the content of a report follows.
 
-The same numbers on the same texts are written once and copied from then on.
+Results are written once for each combination of numbers and texts, and then copied.
 """
 
 import atexit
@@ -20,12 +20,14 @@ from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.cloze import ClozeRecords, ClozeText, Filled
 from dntm.evaluation.records import Records
 from dntm.files import write_text
-from dntm.study.config import PRESETS, StudyFolder, cells
-from dntm.study.paper import MODELS, PAPER_TABLE_3
-from dntm.study.plan import train_config
+from dntm.study.config import PRESETS, StudyFolder, all_runs
+from dntm.study.models import MODELS, PAPER_MODELS
+from dntm.study.run import train_config
+
+PAPER_NAMES = tuple(model.name for model in PAPER_MODELS)
 
 _STATIC = {"reappearing": 50.0, "following": 100.0, "other": 60.0, "quantile": 0.5}
-PAPER_LIKE = {name: dict(_STATIC) for name in PAPER_TABLE_3}
+PAPER_LIKE = {name: dict(_STATIC) for name in PAPER_NAMES}
 for _name, _numbers in PAPER_LIKE.items():
     _letter, _merging = _name[0], MODELS[_name].merging
     if _letter in "BD":
@@ -36,7 +38,7 @@ for _name, _numbers in PAPER_LIKE.items():
         _numbers["reappearing"] += 1.0
     if _merging == "latest":
         _numbers["other"] = 70.0
-"""Perplexities by kind of token, and how often the true entity wins, as the paper has it."""
+"""Perplexities by token group, and the share of gaps that are filled correctly, as in the paper."""
 
 
 def study(
@@ -45,10 +47,10 @@ def study(
     *,
     seeds: tuple[int, ...] = (1, 2),
     corpus: str = "",
-    planned: tuple[str, ...] = tuple(PAPER_TABLE_3),
+    planned: tuple[str, ...] = PAPER_NAMES,
     texts: "Texts | None" = None,
 ) -> StudyFolder:
-    """A study whose models have these numbers; those without any are planned, but missing."""
+    """A study whose models have these numbers; other planned models have no finished run."""
     folder.mkdir(parents=True)
     config = replace(
         PRESETS["paper"], corpus=corpus or str(folder / "texts.jsonl"), models=planned, seeds=seeds
@@ -56,21 +58,21 @@ def study(
     made = StudyFolder(folder)
     write_text(made.settings, config.to_yaml())
     shutil.copytree(_dataset(texts or chains), made.dataset)
-    for cell in cells(config):
-        if cell.model.name not in numbers:
+    for run in all_runs(config):
+        if run.model.name not in numbers:
             continue
-        run, mine = made.run(cell), tuple(numbers[cell.model.name].items())
-        noise = (cell.seed, list(MODELS).index(cell.model.name))
-        shutil.copytree(_results(texts or chains, mine, noise), run)
+        path, mine = made.run(run), tuple(numbers[run.model.name].items())
+        noise = (run.seed, list(MODELS).index(run.model.name))
+        shutil.copytree(_results(texts or chains, mine, noise), path)
         sizes = {"parameters": {"total": 19_200_000, "finetuned": 14_400_000}, "splits": {}}
-        write_text(run / "all_results.json", json.dumps(sizes))
-        write_text(run / "config.yaml", train_config(made, config, cell).to_yaml())
-        write_text(run / "metrics.jsonl", '{"dev": {"all": 70.0}}\n')
+        write_text(path / "all_results.json", json.dumps(sizes))
+        write_text(path / "config.yaml", train_config(made, config, run).to_yaml())
+        write_text(path / "metrics.jsonl", '{"dev": {"all": 70.0}}\n')
     return made
 
 
 Texts = Callable[[Path], object]
-"""Writes a dataset."""
+"""A function that writes a dataset."""
 
 
 def chains(target: Path, longest: int | None = None) -> None:
@@ -91,7 +93,7 @@ def chains(target: Path, longest: int | None = None) -> None:
 
 
 def in_parts(target: Path) -> None:
-    """The same, cut."""
+    """The same stories, cut into parts."""
     chains(target, longest=5)
 
 

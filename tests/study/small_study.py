@@ -22,7 +22,7 @@ store: {min_count: 1, held_out: 0.05}
 
 
 def write_corpus(folder: Path) -> Path:
-    """Stories in which everybody does the same thing all the time, and the study's settings."""
+    """Stories in which each person always does the same, and the settings of the study."""
     rng = random.Random(5)
     lines = []
     for number in range(60):
@@ -42,13 +42,13 @@ def write_corpus(folder: Path) -> Path:
 def reproduce(corpus: Path, study: Path, *options: str) -> list[str]:
     """The command that runs the study."""
     settings = str(corpus.parent / "settings.yaml")
-    words = (*("--corpus", corpus, "--preset", "quick", "--config", settings), "--no-estimate")
+    words = ("--corpus", corpus, "--preset", "quick", "--config", settings)
     command = (sys.executable, "-m", "dntm", "reproduce", *words, "--output-dir", study, *options)
     return [str(word) for word in command]
 
 
 def kill_all(study: subprocess.Popen[bytes]) -> None:
-    """SIGKILL for the study and all of its processes, none of which gets to say a word."""
+    """Send SIGKILL to the study and all of its processes."""
     for pid in [*_children(study.pid), study.pid]:
         try:
             os.kill(pid, signal.SIGKILL)
@@ -66,19 +66,11 @@ def _children(pid: int) -> list[int]:
 
 
 def results(study: Path) -> dict[str, str]:
-    """All files of the report, without what tells of machines, versions, dates and times."""
+    """All files of the report, without times and machines."""
     files = {
         str(path.relative_to(study)): path.read_text(encoding="utf-8")
         for path in sorted((study / "report").rglob("*"))
         if path.is_file() and path.stem != "runs"
     }
-    page, text = files["report/report.html"], files["report/report.md"]
-    page = re.sub(r'<section id="runs".*?</section>', "", page, flags=re.DOTALL)
-    files["report/report.html"] = _without_commits(page)
-    files["report/report.md"] = _without_commits(text[: text.index("## Runs and machines")])
-    return files
-
-
-def _without_commits(text: str) -> str:
-    """What is said of commits changes while somebody works on the program."""
-    return "\n".join(line for line in text.splitlines() if line and " commit" not in line)
+    times = re.compile(r"they took .*?\. |Pretraining took .*?\. ")
+    return {name: times.sub("", text) for name, text in files.items()}

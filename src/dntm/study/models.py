@@ -1,0 +1,109 @@
+"""The models of a study, as data (Section 5, Table 3).
+
+A           LSTM language model
+B-MERGING   dynamic input
+C-MERGING   dynamic output
+D-MERGING   dynamic input and output
+
+`BASELINES` are models beyond the paper, compared in a table of their own. To add a model, add it to
+`PAPER_MODELS` or `BASELINES`.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dntm.model.config import LETTERS, Kind, Merging, ModelConfig, Variant
+
+MERGING_TITLES: dict[Merging, str] = {
+    "gru-relu": "GRU-ReLU",
+    "gru": "GRU",
+    "max": "Max pooling",
+    "latest": "Only latest",
+}
+_TITLES = {
+    "A": "Baseline (A)",
+    "B": "Only dynamic input (B)",
+    "C": "Only dynamic output (C)",
+    "D": "Dynamic input and output (D)",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyModel:
+    """One model: a row of the tables."""
+
+    name: str
+    """Name of its runs: A, D-gru-relu."""
+    title: str
+    """Name in the tables."""
+    letter: str = ""
+    """The paper's letter; models with the same letter form a block of Table 3. Empty for models
+    beyond the paper."""
+    variant: Variant = "baseline"
+    merging: Merging = "gru-relu"
+    core: Literal["lstm", "transformer"] = "lstm"
+    extensions: tuple[str, ...] = ()
+    kind: Literal["trained", "n-gram", "cache"] = "trained"
+    """A cache is not trained: it is added to the trained model `base`."""
+    base: str = ""
+
+    @property
+    def detail(self) -> str:
+        """The merging function, as the tables name it."""
+        return "" if self.letter in ("", "A") else MERGING_TITLES[self.merging]
+
+    @property
+    def in_table_2(self) -> bool:
+        """Whether the model is the one of its letter in Table 2."""
+        return self.letter != "" and self.merging == "gru-relu"
+
+    def config(self, sizes: ModelConfig) -> ModelConfig:
+        """The settings of the model, with these sizes and the extensions that these add."""
+        kind: Kind = "transformer" if self.core == "transformer" else "dntm"
+        if "entity-nlm" in self.extensions:
+            kind = "entity-nlm"
+        return replace(
+            sizes,
+            kind=kind,
+            variant=self.variant,
+            merging=self.merging,
+            salience="salience" in self.extensions or sizes.salience,
+            pointer="pointer" in self.extensions or sizes.pointer,
+        )
+
+
+def _paper_model(letter: str, merging: Merging = "gru-relu") -> StudyModel:
+    name = letter if letter == "A" else f"{letter}-{merging}"
+    return StudyModel(
+        name=name, title=_TITLES[letter], letter=letter, variant=LETTERS[letter], merging=merging
+    )
+
+
+def _extended(letter: str, name: str, *extensions: str) -> StudyModel:
+    return StudyModel(
+        name=f"{letter}-{name}",
+        title=f"{_TITLES[letter]}, {', '.join(extensions)}",
+        variant=LETTERS[letter],
+        extensions=extensions,
+    )
+
+
+PAPER_MODELS = (
+    _paper_model("A"),
+    *(_paper_model(letter, merging) for letter in "BCD" for merging in MERGING_TITLES),
+)
+BASELINES = (
+    StudyModel(name="n-gram", title="5-gram, modified Kneser-Ney", kind="n-gram"),
+    StudyModel(name="A-cache", title=f"{_TITLES['A']}, neural cache", kind="cache", base="A"),
+    StudyModel(
+        name="D-cache", title=f"{_TITLES['D']}, neural cache", kind="cache", base="D-gru-relu"
+    ),
+    StudyModel(name="transformer", title="Transformer", core="transformer"),
+    StudyModel(name="entity-nlm", title="EntityNLM", extensions=("entity-nlm",)),
+    _extended("A", "salience", "salience"),
+    _extended("D", "salience", "salience"),
+    _extended("A", "pointer", "salience", "pointer"),
+    _extended("D", "pointer", "salience", "pointer"),
+)
+MODELS: dict[str, StudyModel] = {model.name: model for model in (*PAPER_MODELS, *BASELINES)}
+"""All models by name, in the order of the tables."""
