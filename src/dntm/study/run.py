@@ -15,9 +15,9 @@ from dntm.corpus.dataset import Dataset
 from dntm.corpus.dataset_builder import build_dataset
 from dntm.corpus.storyworld.story import StoryworldConfig, build_storyworld
 from dntm.evaluation.cloze import ClozeRecords, ClozeText
+from dntm.evaluation.records import LanguageModel, records_of
 from dntm.files import locked, new_folder
 from dntm.model.cache import Cache
-from dntm.model.checkpoint import best_of
 from dntm.model.kneser_ney import KneserNey
 from dntm.model.text_model import TextModel
 from dntm.study.config import CLOZE, RECORDS, RESULTS, StudyConfig, StudyFolder, StudyRun
@@ -44,10 +44,15 @@ def run_one(folder: StudyFolder, config: StudyConfig, run: StudyRun, log: Log) -
         path = folder.run(run)
         session = Session.begin(path / "machine.json", torch.get_num_threads())
         session.note(now=True)
-        if not (path / RESULTS).exists():
+        if run.model.kind == "trained" and not (path / RESULTS).exists():
             for name in (RECORDS, CLOZE):  # of weights that were not final
                 (path / name).unlink(missing_ok=True)
-            _fit(folder, config, run, session, log)
+            settings = train_config(folder, config, run)
+            for progress in train_run(settings, resume=(path / "config.yaml").exists()):
+                session.note()
+                if progress.validation:
+                    done = f"batch {progress.batch} of {progress.batches}"
+                    log(f"{run.name}: {done}, dev perplexity {progress.validation['all']:.1f}")
         _score(folder, run, dataset)
         session.note(now=True)
         log(f"{run.name}: finished")
@@ -125,37 +130,14 @@ def _build(target: Path, config: StudyConfig) -> None:
         build_dataset(config.corpus, target, config.reading, config.build, given=config.given)
 
 
-def _fit(
-    folder: StudyFolder, config: StudyConfig, run: StudyRun, session: Session, log: Log
-) -> None:
-    """Train the model, count its n-grams, or take the parameters of the model to be cached."""
-    path = folder.run(run)
-    if run.model.kind == "cache":
-        base = StudyRun(MODELS[run.model.base], run.seed)
-        sizes = RunFolder(folder.run(base)).read_results()["parameters"]
-        RunFolder(path).write_results({"parameters": sizes, "splits": {}})
-    elif run.model.kind == "n-gram":
-        dataset = Dataset.open(folder.dataset)
-        model = KneserNey.of(dataset.documents("train"), dataset.vocabulary)
-        model.save(RunFolder(path).best)
-        sizes = {"total": model.parameters, "finetuned": model.parameters}
-        RunFolder(path).write_results({"parameters": sizes, "splits": {}})
-    else:
-        settings = train_config(folder, config, run)
-        for progress in train_run(settings, resume=(path / "config.yaml").exists()):
-            session.note()
-            if progress.validation:
-                perplexity = progress.validation["all"]
-                done = f"batch {progress.batch} of {progress.batches}"
-                log(f"{run.name}: {done}, dev perplexity {perplexity:.1f}")
-
-
 def _score(folder: StudyFolder, run: StudyRun, dataset: Dataset) -> None:
-    """Write the missing records of the test split, and of its cloze test."""
+    """Write the missing results on the test split."""
     path, documents = folder.run(run), list(dataset.documents("test"))
-    model = _load(folder, run, dataset)
+    model, sizes = _load(folder, run, dataset)
+    if not (path / RESULTS).exists():
+        RunFolder(path).write_results({"parameters": sizes, "splits": {}})
     if not (path / RECORDS).exists():
-        model.records(documents).write(path / RECORDS)
+        records_of(model, documents).write(path / RECORDS)
     if run.model.letter and not (path / CLOZE).exists():
         assert isinstance(model, TextModel)
         # Candidates are entities with a slot: documents with more entities are not in the test.
@@ -163,13 +145,16 @@ def _score(folder: StudyFolder, run: StudyRun, dataset: Dataset) -> None:
         ClozeRecords.of(texts, model.fill_all(texts)).write(path / CLOZE)
 
 
-def _load(folder: StudyFolder, run: StudyRun, dataset: Dataset) -> TextModel | KneserNey:
-    """The best weights of a run; a cache is tuned on the dev split."""
+def _load(
+    folder: StudyFolder, run: StudyRun, dataset: Dataset
+) -> tuple[LanguageModel, dict[str, int]]:
+    """The model of a run and its number of parameters."""
     if run.model.kind == "n-gram":
-        return KneserNey.load(best_of(folder.run(run)))
-    source = StudyRun(MODELS[run.model.base], run.seed) if run.model.base else run
-    model = TextModel.load(folder.run(source))
+        counted = KneserNey.of(dataset.documents("train"), dataset.vocabulary)
+        return counted, {"total": counted.parameters, "finetuned": counted.parameters}
+    trained = folder.run(StudyRun(MODELS[run.model.base or run.model.name], run.seed))
+    model = TextModel.load(trained)
     model.model.to(device_of("auto"))
     if run.model.kind == "cache":
         model.model.cache = model.tune_cache(dataset.documents("dev"), Cache)
-    return model
+    return model, RunFolder(trained).read_results()["parameters"]
