@@ -19,6 +19,7 @@ from dntm.model.extensions.registry import DYNAMIC_OUTPUT, build_terms
 from dntm.model.lstm import LSTMCore
 from dntm.model.output_layer import OutputLayer
 from dntm.model.state import State
+from dntm.model.term import Term
 from dntm.model.transformer import Transformer
 
 _PAPER_NAMES = {
@@ -47,8 +48,8 @@ class Parameters(nn.Module):
         self.output = OutputLayer(rows, config.hidden_dim)
         self.terms = build_terms(config)
         # This order decides what a seed draws. W_dy follows y.
-        first = [self.terms[DYNAMIC_OUTPUT]] if config.dynamic_output else []
-        rest = [term for term in self.terms.values() if term not in first]
+        first = [term for term in self.ordered_terms if isinstance(term, DynamicOutput)]
+        rest = [term for term in self.ordered_terms if term not in first]
         for part in (self.output, *first, self.x, self.core, self.memory, *rest):
             part.reset_parameters(generator)
         if config.tied:
@@ -59,8 +60,13 @@ class Parameters(nn.Module):
         return State(
             self.core.initial(documents),
             self.memory.initial(documents, self.x.weight),
-            tuple(term.initial(documents) for term in self.terms.values()),
+            tuple(term.initial(documents) for term in self.ordered_terms),
         )
+
+    @property
+    def ordered_terms(self) -> tuple[Term, ...]:
+        """The terms in the order in which they change a query."""
+        return tuple(term for term in self.terms.values() if isinstance(term, Term))
 
     @property
     def W_dy(self) -> nn.Parameter | None:

@@ -130,8 +130,10 @@ class Scorer:
                     sizes = window.layout.predicted
                     each = torch.split(h, sizes.tolist()) if states else [h] * len(sizes)
                     values = np.split(log_p, np.cumsum(sizes)[:-1])
-                    for document, *piece in zip(text.documents, values, each, strict=True):
-                        pieces[document].append((piece[0], piece[1]))
+                    for document, piece in zip(
+                        text.documents, zip(values, each, strict=True), strict=True
+                    ):
+                        pieces[document].append(piece)
             for found_pieces in pieces:
                 log_ps, hs = zip(*found_pieces, strict=True)
                 yield ScoredStates(np.concatenate(log_ps), torch.cat(hs))

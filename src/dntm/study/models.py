@@ -12,7 +12,7 @@ D-MERGING   dynamic input and output
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dntm.model.config import LETTERS, Kind, Merging, ModelConfig, Variant
+from dntm.model.config import LETTERS, CoreName, Extension, Merging, ModelConfig, Variant
 
 MERGING_TITLES: dict[Merging, str] = {
     "gru-relu": "GRU-ReLU",
@@ -41,8 +41,8 @@ class StudyModel:
     beyond the paper."""
     variant: Variant = "baseline"
     merging: Merging = "gru-relu"
-    core: Literal["lstm", "transformer"] = "lstm"
-    extensions: tuple[str, ...] = ()
+    core: CoreName = "lstm"
+    extensions: tuple[Extension, ...] = ()
     kind: Literal["trained", "n-gram", "cache"] = "trained"
     """A cache is not trained: it is added to the trained model `base`."""
     base: str = ""
@@ -59,16 +59,13 @@ class StudyModel:
 
     def config(self, sizes: ModelConfig) -> ModelConfig:
         """The settings of the model, with these sizes and the extensions that these add."""
-        kind: Kind = "transformer" if self.core == "transformer" else "dntm"
-        if "entity-nlm" in self.extensions:
-            kind = "entity-nlm"
+        added = tuple(name for name in sizes.extensions if name not in self.extensions)
         return replace(
             sizes,
-            kind=kind,
+            core=self.core,
             variant=self.variant,
             merging=self.merging,
-            salience="salience" in self.extensions or sizes.salience,
-            pointer="pointer" in self.extensions or sizes.pointer,
+            extensions=(*self.extensions, *added),
         )
 
 
@@ -79,7 +76,7 @@ def _paper_model(letter: str, merging: Merging = "gru-relu") -> StudyModel:
     )
 
 
-def _extended(letter: str, name: str, *extensions: str) -> StudyModel:
+def _extended(letter: str, name: str, *extensions: Extension) -> StudyModel:
     return StudyModel(
         name=f"{letter}-{name}",
         title=f"{_TITLES[letter]}, {', '.join(extensions)}",
@@ -98,7 +95,10 @@ BASELINES = (
     StudyModel(
         name="D-cache", title=f"{_TITLES['D']}, neural cache", kind="cache", base="D-gru-relu"
     ),
-    StudyModel(name="transformer", title="Transformer", core="transformer"),
+    StudyModel(name="A-transformer", title="Transformer (A)", core="transformer"),
+    StudyModel(
+        name="D-transformer", title="Transformer (D)", core="transformer", variant=LETTERS["D"]
+    ),
     StudyModel(name="entity-nlm", title="EntityNLM", extensions=("entity-nlm",)),
     _extended("A", "salience", "salience"),
     _extended("D", "salience", "salience"),

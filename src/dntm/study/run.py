@@ -15,11 +15,11 @@ from dntm.corpus.dataset import Dataset
 from dntm.corpus.dataset_builder import build_dataset
 from dntm.corpus.storyworld.story import StoryworldConfig, build_storyworld
 from dntm.evaluation.cloze import ClozeRecords, ClozeText
-from dntm.evaluation.records import LanguageModel, records_of
+from dntm.evaluation.records import records_of
 from dntm.files import locked, new_folder
-from dntm.model.cache import Cache
-from dntm.model.kneser_ney import KneserNey
-from dntm.model.text_model import TextModel
+from dntm.model.baselines.neural_cache import NeuralCache
+from dntm.model.baselines.ngram import NGram
+from dntm.model.scorer import LanguageModel, Scorer
 from dntm.study.config import CLOZE, RECORDS, RESULTS, StudyConfig, StudyFolder, StudyRun
 from dntm.study.models import MODELS
 from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
@@ -139,10 +139,10 @@ def _score(folder: StudyFolder, run: StudyRun, dataset: Dataset) -> None:
     if not (path / RECORDS).exists():
         records_of(model, documents).write(path / RECORDS)
     if run.model.letter and not (path / CLOZE).exists():
-        assert isinstance(model, TextModel)
-        # Candidates are entities with a slot: documents with more entities are not in the test.
-        texts = [ClozeText.of(d) for d in documents if d.largest <= dataset.vocabulary.entities]
-        ClozeRecords.of(texts, model.fill_all(texts)).write(path / CLOZE)
+        assert isinstance(model, Scorer)
+        texts = [ClozeText.of(document) for document in documents]
+        filled = model.complete((text.document, text.gaps) for text in texts)
+        ClozeRecords.of(texts, filled).write(path / CLOZE)
 
 
 def _load(
@@ -150,11 +150,11 @@ def _load(
 ) -> tuple[LanguageModel, dict[str, int]]:
     """The model of a run and its number of parameters."""
     if run.model.kind == "n-gram":
-        counted = KneserNey.of(dataset.documents("train"), dataset.vocabulary)
+        counted = NGram.of(dataset.documents("train"), dataset.vocabulary)
         return counted, {"total": counted.parameters, "finetuned": counted.parameters}
     trained = folder.run(StudyRun(MODELS[run.model.base or run.model.name], run.seed))
-    model = TextModel.load(trained)
-    model.model.to(device_of("auto"))
+    scorer, sizes = Scorer.load(trained), RunFolder(trained).read_results()["parameters"]
+    scorer.model.to(device_of("auto"))
     if run.model.kind == "cache":
-        model.model.cache = model.tune_cache(dataset.documents("dev"), Cache)
-    return model, RunFolder(trained).read_results()["parameters"]
+        return NeuralCache.tune(scorer, dataset.documents("dev")), sizes
+    return scorer, sizes

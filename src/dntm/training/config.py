@@ -122,7 +122,7 @@ class TrainConfig:
                 "embeddings: pass the vectors to dntm pretrain"
             )
         if self.output_dir == RUN:
-            parts = [self.model.variant, *self.model.extensions]
+            parts: list[str] = [self.model.variant, *self.model.extensions]
             if self.model.core != "lstm":
                 parts.insert(0, self.model.core)
             name = f"{resolved(self.dataset).name}-{'-'.join(parts)}-{self.seed}"

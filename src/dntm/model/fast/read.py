@@ -70,7 +70,7 @@ def read(
     )
     observed = [
         term.observe(observation, term_state)
-        for term, term_state in zip(model.terms.values(), state.terms, strict=True)
+        for term, term_state in zip(model.ordered_terms, state.terms, strict=True)
     ]
     return Read(
         window=window,
@@ -90,7 +90,7 @@ def query(
     """What the softmax sees after these tokens: rising indices in reading order."""
     h = read.h.index_select(0, indices(read.window.layout.read[positions], read.h))
     found = Query(dropout(model, h, model.config.dropout_hidden, generator))
-    for term, seen in zip(model.terms.values(), read.seen, strict=True):
+    for term, seen in zip(model.ordered_terms, read.seen, strict=True):
         found = term(found, seen, positions)
     return found
 
