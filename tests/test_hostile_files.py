@@ -129,15 +129,6 @@ def test_json_of_any_depth_is_refused(
     shutil.rmtree("new", ignore_errors=True)
 
 
-@pytest.mark.parametrize("left_out", [None, [], {"another": 1}])
-def test_counts_of_what_was_left_out_that_are_none_are_refused(
-    copy: Path, capsys: Capture, left_out: object
-) -> None:
-    edit(copy / "dataset" / "dataset.json", lambda d: d.update(left_out=left_out))
-
-    assert "dataset.json is damaged" in sentence(capsys, "data", "stats", copy / "dataset")
-
-
 @pytest.mark.parametrize("splits", [[1], {"test": []}, {"test": {"all": []}}, 3])
 def test_results_that_are_none_make_no_model_card(
     copy: Path, capsys: Capture, splits: object
@@ -145,17 +136,6 @@ def test_results_that_are_none_make_no_model_card(
     edit(copy / "run" / "all_results.json", lambda r: r.update(splits=splits))
 
     assert "is damaged" in sentence(capsys, "export", copy / "run", "--output-dir", copy / "new")
-
-
-def test_a_row_without_a_word_is_named(copy: Path, capsys: Capture) -> None:
-    for folder in ("run/best", "dataset"):
-        vocabulary = copy / folder / "vocab.txt"
-        lines = vocabulary.read_text().splitlines()
-        vocabulary.write_text("\n".join(["", *lines[:6], "", *lines[8:], ""]).lstrip("\n"))
-
-    commands: tuple[Command, ...] = (("evaluate", copy / "run"), ("data", "show", copy / "dataset"))
-    for command in commands:
-        assert "vocab.txt, line 7: found no word" in sentence(capsys, *command)
 
 
 STATES: dict[str, Edit] = {
@@ -273,7 +253,7 @@ def test_a_document_is_shown_without_what_would_steer_the_terminal(
     (tmp_path / "train.jsonl").write_text(json.dumps(document))
     run("data", "build", tmp_path / "train.jsonl", "--output-dir", tmp_path / "new")
 
-    for more in ((), ("--original", "--colour", "always")):
+    for more in ((), ("--original",)):
         capsys.readouterr()
         run("data", "show", tmp_path / "new", *more)
         shown = capsys.readouterr().out

@@ -140,23 +140,10 @@ def test_a_damaged_yaml_file_is_refused_with_a_short_message(text: str, tmp_path
     assert len(str(error.value)) < 600 + len(str(tmp_path))
 
 
-@pytest.mark.parametrize("letter", ["D", "d"])
-def test_the_papers_letters_name_the_variants(letter: str) -> None:
-    config = dntm.TrainConfig(dataset=Path("x"), model=dntm.ModelConfig(variant="input"))
-
-    assert merged(config, {"model": {"variant": letter}}, "file").model.variant == "both"
-
-
 @pytest.mark.parametrize("short", ["H", "h"])
 def test_python_takes_abbreviations_as_yaml_does(short: Any) -> None:
     assert Outer(folder=Path("x"), place=short) == merged(OUTER, {"place": short}, "file")
     assert Outer(folder=Path("x"), place=short).place == "here"
-
-
-def test_a_run_without_a_folder_is_named_by_what_it_trains() -> None:
-    config = dntm.TrainConfig(dataset=Path("datasets/x"), model=dntm.ModelConfig(variant="input"))
-
-    assert config.output_dir == Path("runs/x-input-1")
 
 
 def test_every_preset_survives_its_own_yaml(tmp_path: Path) -> None:

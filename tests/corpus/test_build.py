@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-import dntm
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.document import Mention
 from dntm.corpus.resolver import Resolver
 from dntm.corpus.source import InputError
-from dntm.corpus.vocabulary import load_vocabulary
 
 
 def line(name: str, sentences: list[list[str]], *chains: list[list[int]]) -> str:
@@ -49,19 +47,6 @@ def test_a_dataset_opens_as_it_was_built(tmp_path: Path) -> None:
     assert dataset.splits == ["train", "dev", "test"]
 
 
-def test_the_vocabulary_of_the_model_in_the_box_goes_by_its_name(tmp_path: Path) -> None:
-    source = tmp_path / "a.txt"
-    source.write_text("Ann met Bo. Bo left.")
-    reading = ReadConfig(fractions=(0, 0, 1))
-
-    build_dataset(
-        str(source), tmp_path / "out", reading, BuildConfig(vocabulary_of=Path("default"))
-    )
-
-    shipped = load_vocabulary(Path(dntm.__file__).parent / "pretrained", entities=1)
-    assert Dataset.open(tmp_path / "out").vocabulary.words == shipped.words
-
-
 def test_building_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     source = corpus(tmp_path / "c")
 
@@ -75,16 +60,6 @@ def test_building_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in files:
         one, two = ((tmp_path / folder / name).read_bytes() for folder in ("one", "two"))
         assert hashlib.sha256(one).digest() == hashlib.sha256(two).digest()
-
-
-def test_the_vocabulary_comes_from_the_training_split_alone(tmp_path: Path) -> None:
-    build(corpus(tmp_path / "c"), tmp_path / "out")
-
-    vocabulary = Dataset.open(tmp_path / "out").vocabulary
-
-    assert "sang" in vocabulary
-    assert "dozed" not in vocabulary
-    assert "Di" not in vocabulary
 
 
 def test_documents_above_the_limit_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -168,14 +143,6 @@ def test_a_resolver_finds_the_entities_of_plain_text(
     assert document.sentences == [[1, "sang", "."], [1, "left", "."]]
 
 
-def test_a_resolver_without_weights_names_the_option(tmp_path: Path) -> None:
-    source = tmp_path / "train.txt"
-    source.write_text("Ann sang.")
-
-    with pytest.raises(ValueError, match="--coref-model"):
-        build(source, tmp_path / "out", entities=("resolver",))
-
-
 BROKEN = {
     "bytes": (b'{"sentences": [["\xff"]], "clusters": []}\n', "is not UTF-8"),
     "gzip": (gzip.compress(line("z", [["a"]] * 50).encode())[:-9], "broken gzip"),
@@ -230,12 +197,3 @@ def test_an_entity_without_a_row_is_named_when_documents_are_read(tmp_path: Path
 
     with pytest.raises(InputError, match=r"dev.jsonl, line 2: entity 9 has no row"):
         list(Dataset.open(tmp_path / "out").documents("dev"))
-
-
-def test_a_dataset_of_another_version_is_refused(tmp_path: Path) -> None:
-    build(corpus(tmp_path / "c"), tmp_path / "out")
-    path = tmp_path / "out" / "dataset.json"
-    path.write_text(path.read_text().replace('"format_version": 1', '"format_version": 99'))
-
-    with pytest.raises(ValueError, match="format version 99, expected 1"):
-        Dataset.open(tmp_path / "out")

@@ -57,15 +57,6 @@ def test_the_vocabulary_of_another_dataset_is_taken_as_it_is(tmp_path: Path) -> 
     assert {w for d in joined.documents("dev") for s in d.sentences for w in s} >= {"saw", "heard"}
 
 
-def test_a_vocabulary_with_too_few_entities_is_refused(tmp_path: Path) -> None:
-    one, two = make(tmp_path, "one", "saw"), make(tmp_path, "two", "heard")
-    few = make(tmp_path, "few", "went", most=2)
-
-    with pytest.raises(ValueError, match="has 2 entities, expected at least 3"):
-        join_datasets([one, two], tmp_path / "all", vocabulary_size=9, vocabulary_of=few)
-    assert not (tmp_path / "all").exists()
-
-
 def test_documents_can_be_left_out_by_name(tmp_path: Path) -> None:
     made = Dataset.open(make(tmp_path, "one", "saw", leave_out=("d1*", "d3")))
 

@@ -199,15 +199,6 @@ def test_a_trait_that_was_shown_tells_who_comes_and_what_follows() -> None:
     assert reader.probability("hammered") > 20 * reader.probability("sowed") > 0
 
 
-def test_a_gift_is_known_to_have_changed_hands() -> None:
-    reader = StoryReader(8)
-    for token in (1, "gave", "the", "flute", "to", 2, ".", EOS, "with", "the", "flute", ","):
-        reader.read(token)
-
-    assert reader.probability(1) == 0.0
-    assert reader.probability(2) > reader.probability(3) > 0.0
-
-
 def test_ideal_holds_a_log_probability_for_each_token_and_each_end(
     sample: list[AnonymizedDocument],
 ) -> None:
@@ -238,14 +229,6 @@ def test_the_same_seed_tells_the_same_stories_on_every_platform() -> None:
     assert list(stories(CONFIG, "dev")) == [first, second]
     assert first.sentences not in (second.sentences, other_seed.sentences)
     assert next(stories(CONFIG, "test")).sentences != first.sentences
-
-
-def test_a_split_has_its_number_of_stories_and_a_larger_one_begins_with_them() -> None:
-    few = list(stories(CONFIG, "train"))
-    more = list(stories(replace(CONFIG, train=5), "train"))
-
-    assert len(few) == 3
-    assert more[:3] == few
 
 
 def test_the_world_has_hundreds_of_words_and_tells_them_all() -> None:

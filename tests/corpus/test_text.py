@@ -117,22 +117,6 @@ def test_a_very_large_file_becomes_several_documents(
     ]
 
 
-def test_a_very_long_document_between_empty_lines_keeps_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(text, "LARGEST_PART", 10)
-    path = tmp_path / "long.txt"
-    path.write_text("\nA line of words here.\nAnother line.\nA third.\n\nShort.\n")
-
-    documents = read(path, "blank-line")
-
-    assert [(d.name, d.part) for d in documents] == [
-        ("long.txt:2", "1"),
-        ("long.txt:2", "2"),
-        ("long.txt:6", ""),
-    ]
-
-
 def test_composed_and_decomposed_letters_are_the_same_word() -> None:
     composed, decomposed = text.document_of("café"), text.document_of("cafe\u0301")
 

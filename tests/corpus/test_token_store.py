@@ -82,21 +82,6 @@ def test_gzip_files_are_read_and_the_end_of_each_file_is_held_out(tmp_path: Path
     assert len(store.sample_held_out(2)) == 2
 
 
-def test_many_short_files_hold_out_their_share_together(tmp_path: Path) -> None:
-    for number in range(30):
-        (tmp_path / f"{number:02}.txt").write_text("One two.\n" * 15)
-
-    build_store(
-        sorted(tmp_path.glob("*.txt")), tmp_path / "s", StoreConfig(min_count=1, held_out=0.05)
-    )
-
-    store = TokenStore.open(tmp_path / "s")
-    held_out = (store.held_out[:, 1] - store.held_out[:, 0]).tolist()
-    assert held_out[:5] == [0, 1, 1, 1, 0]
-    assert sum(held_out) == 22
-    assert len(store.starts) - 1 == 450
-
-
 def test_the_chunk_size_does_not_change_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,7 +46,7 @@ def test_a_vocabulary_gets_its_rows_in_lower_case_where_need_be(tmp_path: Path) 
         ("dog 1 nan\n", "line 1: a number that is not finite"),
         ("dog 1 1e99\n", "line 1: a number that is not finite"),
         ("dog 1 " + "x" * 5_000, r"could not convert.{150,200} \.\.\. x{150,200}', expected"),
-        ("dog\n", "line 1: found b'dog"),
+        ("dog\n", "line 1: found 'dog"),
         ("", "no line with a word"),
         ("2 3\n", "no line with a word"),
     ],

@@ -1,12 +1,11 @@
 """`dntm data ...`: build, join, list and show datasets, and print Table 1 for them."""
 
 import itertools
-import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 from tqdm import tqdm
@@ -15,7 +14,7 @@ from dntm.cli.runs import print_groups, printable
 from dntm.corpus.catalog import CORPORA
 from dntm.corpus.dataset import Dataset, LeftOut, Split, SplitStatistics
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
-from dntm.corpus.document import AnonymizedDocument, Document
+from dntm.corpus.document import Document, Token
 from dntm.corpus.join import join_datasets
 from dntm.corpus.storyworld.story import StoryworldConfig, build_storyworld
 from dntm.evaluation.groups import as_plain, score_groups
@@ -199,9 +198,6 @@ class List:
             print(f": {corpus.repository} at {corpus.commit[:7]}" if corpus.commit else "")
 
 
-_COLOURS = (31, 32, 33, 34, 35, 36, 91, 92, 93, 94, 95, 96)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Show:
     """Show an anonymized document of a dataset."""
@@ -214,8 +210,6 @@ class Show:
     """The split."""
     original: bool = False
     """Show the original words of each entity."""
-    colour: Literal["auto", "always", "never"] = "auto"
-    """Colour the entities; auto: if the output is a terminal."""
 
     def run(self) -> None:
         """Print one sentence per line."""
@@ -231,26 +225,14 @@ class Show:
         document = next(itertools.islice(documents, self.document - 1, None), None)
         if document is None:
             raise ValueError(f"{self.dataset} is damaged: {self.split}.jsonl has fewer documents")
-        terminal = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        colour = self.colour == "always" or (self.colour == "auto" and terminal)
         print(f"{printable(document.name)} ({document.entities} entities)")
-        for line in lines(document, original=self.original, colour=colour):
-            print(line)
+        surfaces = iter(document.surfaces)
+        for sentence in document.sentences:
+            print(*(self._shown(token, surfaces) for token in sentence))
 
-
-def lines(document: AnonymizedDocument, *, original: bool, colour: bool) -> list[str]:
-    """One line per sentence; entities as [3], or with their words as [3: the old man]."""
-    surfaces = iter(document.surfaces)
-    shown = []
-    for sentence in document.sentences:
-        tokens = []
-        for token in sentence:
-            if isinstance(token, str):
-                tokens.append(printable(token))
-                continue
-            words = printable(" ".join(next(surfaces, ())))
-            text = f"[{token}: {words}]" if original else f"[{token}]"
-            code = _COLOURS[(token - 1) % len(_COLOURS)]
-            tokens.append(f"\x1b[1;{code}m{text}\x1b[0m" if colour else text)
-        shown.append(" ".join(tokens))
-    return shown
+    def _shown(self, token: Token, surfaces: Iterator[Sequence[str]]) -> str:
+        """A word, [3], or with its original words [3: the old man]."""
+        if isinstance(token, str):
+            return printable(token)
+        words = printable(" ".join(next(surfaces, ())))
+        return f"[{token}: {words}]" if self.original else f"[{token}]"

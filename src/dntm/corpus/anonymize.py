@@ -17,7 +17,7 @@ Departure: the paper does not say which of two nested mentions it keeps.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Literal
@@ -186,10 +186,10 @@ def _merged(mentions: Sequence[Span], words: Sequence[Span]) -> list[Span]:
 
 
 def _named_outside(document: Document, chains: Iterable[Sequence[Mention]]) -> list[list[Mention]]:
-    taken = covered(mention for chain in chains for mention in chain)
+    taken = covered(chains)
     by_string: dict[tuple[str, ...], list[Mention]] = {}
     for name in document.named_entities:
-        if not overlaps(name, taken):
+        if taken.get(name.sentence, set()).isdisjoint(range(name.start, name.end)):
             words = tuple(document.sentences[name.sentence][name.start : name.end])
             by_string.setdefault(words, []).append(name)
     return list(by_string.values())
@@ -215,32 +215,21 @@ def _without_overlap(chains: Iterable[Sequence[Mention]], nested: Nesting) -> di
 _NEVER_NAMES = frozenset({"I"})
 _SMALL_IN_HEADLINES = frozenset("a an and as at but by for from in of on or the to with s".split())
 
-Covered = Mapping[int, Sequence[tuple[int, int]]]
-"""The words of each sentence that mentions cover, as disjoint runs from left to right."""
 
-
-def covered(mentions: Iterable[Mention]) -> Covered:
-    """The words that these mentions cover, in time independent of their nesting."""
-    found: dict[int, list[tuple[int, int]]] = {}
-    for sentence, start, end in sorted(mentions):
-        runs = found.setdefault(sentence, [])
-        if runs and start <= runs[-1][1]:
-            runs[-1] = runs[-1][0], max(end, runs[-1][1])
-        else:
-            runs.append((start, end))
+def covered(chains: Iterable[Sequence[Mention]]) -> dict[int, set[int]]:
+    """The words of each sentence that are in a mention, in time independent of nesting."""
+    found: dict[int, set[int]] = {}
+    end_of: dict[int, int] = {}
+    for sentence, start, end in sorted(mention for chain in chains for mention in chain):
+        reached = end_of.get(sentence, 0)
+        found.setdefault(sentence, set()).update(range(max(start, reached), end))
+        end_of[sentence] = max(end, reached)
     return found
-
-
-def overlaps(mention: Mention, taken: Covered) -> bool:
-    """Whether one of the mention's words is covered."""
-    runs = taken.get(mention.sentence, ())
-    place = bisect_right(runs, (mention.end - 1, 1 << 60))
-    return place > 0 and runs[place - 1][1] > mention.start
 
 
 def find_names(document: Document) -> list[list[Mention]]:
     """Chains of names outside the document's own mentions, with hindsight."""
-    taken = covered(mention for chain in document.chains for mention in chain)
+    taken = covered(document.chains)
     readable = [s for s, words in enumerate(document.sentences) if not _is_headline(words)]
     inside: set[str] = set()
     lower: set[str] = set()
@@ -253,12 +242,9 @@ def find_names(document: Document) -> list[list[Mention]]:
     for s in readable:
         words = document.sentences[s]
         start = _start(words)
-        outside = [True] * len(words)
-        for first, end in taken.get(s, ()):
-            outside[first:end] = [False] * (end - first)
         named = [
             _is_capitalized(word)
-            and outside[w]
+            and w not in taken.get(s, ())
             and (w != start or (word in inside and word.lower() not in lower))
             for w, word in enumerate(words)
         ]

@@ -8,7 +8,7 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,16 +50,7 @@ class Block:
 
     def text_lines(self) -> Iterator[tuple[int, str]]:
         """Line numbers and decoded lines without line ends."""
-        for number, raw in enumerate(self.lines, self.first_line):
-            try:
-                line = raw.decode()
-            except UnicodeDecodeError as error:
-                raise self.error(
-                    number,
-                    f"byte 0x{raw[error.start]:02x} at column {error.start + 1} "
-                    "is not UTF-8, expected UTF-8 text",
-                ) from None
-            yield number, line.rstrip("\r\n")
+        return _decoded(enumerate(self.lines, self.first_line), self.path)
 
     def error(self, line: int | None, problem: str) -> InputError:
         """An error at a line of this block's file."""
@@ -84,6 +75,24 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         ) from None
     except OSError as error:
         raise InputError(str(path), None, f"cannot be read: {error.strerror or error}") from None
+
+
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The numbered lines of an optionally gzipped text file, without line ends."""
+    return _decoded(numbered_lines(path), str(path))
+
+
+def _decoded(lines: Iterable[tuple[int, bytes]], path: str) -> Iterator[tuple[int, str]]:
+    for number, raw in lines:
+        try:
+            yield number, raw.decode().rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                path,
+                number,
+                f"byte 0x{raw[error.start]:02x} at column {error.start + 1} "
+                "is not UTF-8, expected UTF-8 text",
+            ) from None
 
 
 def _decompressed(handle: io.BufferedReader) -> io.BufferedIOBase:

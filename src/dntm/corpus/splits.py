@@ -6,11 +6,11 @@ By a file of ids, by the names of folders and files, or by seeded fractions.
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from dntm.corpus.dataset import SPLITS, Split
-from dntm.corpus.source import Block, InputError, numbered_lines
+from dntm.corpus.source import InputError, text_lines
 
 Key = tuple[str, str]
 """A document's name and source file."""
@@ -80,7 +80,7 @@ def _ids_in_folder(path: Path) -> dict[str, str]:
 
 def _ids_in_file(path: Path) -> dict[str, str]:
     splits: dict[str, str] = {}
-    lines = list(_lines(path))
+    lines = _lines(path)
     headings = {number: match[1] for number, line in lines if (match := _HEADING.match(line))}
     split = ""
     for number, line in lines:
@@ -95,11 +95,8 @@ def _ids_in_file(path: Path) -> dict[str, str]:
     return splits
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    lines = [line for _, line in numbered_lines(path)]
-    for number, line in Block(str(path), 1, lines).text_lines():
-        if line.strip():
-            yield number, line.strip()
+def _lines(path: Path) -> list[tuple[int, str]]:
+    return [(number, line.strip()) for number, line in text_lines(path) if line.strip()]
 
 
 def _put(splits: dict[str, str], name: str, split: str, path: Path, line: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Int
 
-from dntm.corpus.source import InputError, numbered_lines
+from dntm.corpus.source import InputError, text_lines
 from dntm.corpus.vocabulary import Vocabulary
 
 
@@ -33,8 +33,12 @@ class WordVectors:
         rows: dict[str, int] = {}
         vectors: list[Float[np.ndarray, " dim"]] = []
         dim = 0
-        for number, line in numbered_lines(path):
-            word, *numbers = _cells(line, str(path), number)
+        for number, line in text_lines(path):
+            word, *numbers = line.rstrip().split(" ")
+            if not numbers:
+                raise InputError(
+                    str(path), number, f"found {line[:40]!r}, expected a word and numbers"
+                )
             if number == 1 and len(numbers) == 1 and word.isdecimal():
                 continue
             dim = dim or len(numbers)
@@ -65,16 +69,6 @@ class WordVectors:
         return pairs[:, 0], self.vectors[pairs[:, 1]]
 
 
-def _cells(line: bytes, path: str, number: int) -> list[str]:
-    try:
-        cells = line.decode().rstrip().split(" ")
-    except UnicodeDecodeError:
-        raise InputError(path, number, "not UTF-8, expected a word and numbers") from None
-    if len(cells) < 2:
-        raise InputError(path, number, f"found {line[:40]!r}, expected a word and numbers")
-    return cells
-
-
 def _numbers(cells: list[str], path: str, number: int) -> Float[np.ndarray, " dim"]:
     try:
         with np.errstate(over="ignore"):  # too large values become infinite
@@ -97,10 +91,8 @@ def resized(
     if width == dim:
         return vectors
     if width < dim:
-        _, _, directions = np.linalg.svd(vectors.T @ vectors)
-        smaller: Float[np.ndarray, "words width"] = vectors @ directions[:width].T
-        return smaller
-    random = np.random.default_rng(seed).standard_normal((width, dim))
-    subspace, _ = np.linalg.qr(random)
-    larger: Float[np.ndarray, "words width"] = vectors @ subspace.T.astype(vectors.dtype)
-    return larger
+        projection = np.linalg.svd(vectors.T @ vectors)[2][:width]
+    else:
+        projection, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((width, dim)))
+    found: Float[np.ndarray, "words width"] = vectors @ projection.T.astype(vectors.dtype)
+    return found
