@@ -17,7 +17,7 @@ CHINA = Lexicon(Vocabulary(("the", "sold", "pots", "john", "china", "."), entiti
 def entities(text: str, *kinds: str, lexicon: Lexicon = LEXICON) -> list[list[str]]:
     """The mentions of each entity, entities by first appearance."""
     reader = EntityFinder(lexicon, kinds or ("names", "unknown"))
-    found: dict[int, list[str]] = {}
+    found: dict[int | None, list[str]] = {}
     for words in document_of(text).sentences:
         for start, end, entity in reader.read(words):
             found.setdefault(entity, []).append(" ".join(words[start:end]))
