@@ -1,6 +1,6 @@
 # make quickstart   from a clone to a first result
 # make test         lint, types, import layers, API reference and tests, as CI runs them
-# make torture      damaged files and kills, many of each (minutes; docs/reliability.md)
+# make torture      damaged files, kill -9 and odd requests, many of each (docs/reliability.md)
 # make benchmark    speed on this machine (BENCHMARK=train, pretrain, read, data or baselines;
 #                   ARGUMENTS="--threads 1")
 # make docs         the API reference from the docstrings, in build/api

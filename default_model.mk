@@ -1,10 +1,10 @@
-# make default-model DATA=FOLDER   the model in the box, from the corpora in FOLDER
+# make default-model DATA=FOLDER   train the bundled model from the corpora in FOLDER
 #
 # FOLDER holds ontogum/, litbank/ and craft/ (annotated), text/ (wikinews, novels, academic) and
-# vectors/ (GloVe), as docs/default_model.md says. Stopped at any moment, the same command goes on.
+# vectors/ (GloVe); see docs/model_card.md. Interrupted runs resume: repeat the command.
 #
-# make default-readings            what the model in the box says of texts it has not seen
-# make default-meaning             how well it names hidden words of documents held out
+# make default-readings            readings of texts that the bundled model has not seen
+# make default-meaning             its recall of hidden words in held-out documents
 
 DATA  ?= data
 WORK  := runs/default-model
@@ -15,7 +15,7 @@ SECOND := ontogum litbank craft wikinews-second novels-second
 THIRD := ontogum litbank craft wikinews-third novels-third academic-third
 DEV   := ontogum litbank wikinews-second
 MODELS := both baseline
-BOX   := src/dntm/pretrained
+BUNDLED := src/dntm/pretrained
 DNTM  := $(BIN)/dntm
 BUILD  = $(DNTM) data build --max-sentences 28 --vocabulary-of $(WORK)/encoder --lower-case
 
@@ -23,10 +23,10 @@ BUILD  = $(DNTM) data build --max-sentences 28 --vocabulary-of $(WORK)/encoder -
 HELD_wikinews := 150
 HELD_novels   := 2
 HELD_academic := 8
-# The second round reads as many documents as the first, and others
+# The second round reads as many other documents as the first
 READ_wikinews := 4000
 READ_novels   := 12
-# The pointer learns from documents that come after these
+# The pointer is trained on documents after these
 POINT_wikinews := 8000-9500
 POINT_novels   := 24-30
 POINT_academic := 60-100
@@ -34,8 +34,8 @@ POINT_academic := 60-100
 .PHONY: default-model
 default-model: $(MODELS:%=$(WORK)/%-entities/all_results.json) | $(WORK)/dataset-dev
 	$(DNTM) export $(WORK)/both-entities --static $(WORK)/baseline-entities --overwrite \
-		--output-dir $(BOX) --note "$$(cat docs/default_model_note.txt)"
-	$(DNTM) evaluate $(BOX) $(BOX)/static --dataset $(WORK)/dataset-dev --split dev --cache --own-cache --no-records
+		--output-dir $(BUNDLED) --note "$$(cat docs/default_model_note.txt)"
+	$(DNTM) evaluate $(BUNDLED) $(BUNDLED)/static --dataset $(WORK)/dataset-dev --split dev --cache --no-records
 
 .PHONY: default-readings
 default-readings: | install
@@ -65,12 +65,12 @@ PRETRAIN = $(DNTM) pretrain --recipe naming --text $(TEXTS:%=$(WORK)/text/%.trai
 $(WORK)/encoder/all_results.json: $(TEXTS:%=$(WORK)/text/%.train.txt) | install
 	$(PRETRAIN) --training.iterations 12000
 
-# The encoder learns on for the model that reads with it: rarer words, and sentences with entities
+# The encoder is trained further for its language model: rarer words, and sentences with entities
 $(WORK)/encoder-second/all_results.json: $(WORK)/both-last/all_results.json
 	$(PRETRAIN) --start-from $(WORK)/both-last --training.iterations 10000 --training.learning-rate 1.5e-3 \
 		--training.subsample 3e-5 --training.hide .1
 
-# The genres of OntoGUM that are left out may not be used commercially
+# The licences of the genres left out of OntoGUM forbid commercial use
 $(WORK)/parts/ontogum: $(WORK)/encoder/all_results.json
 	$(BUILD) ontogum --from $(DATA)/ontogum --output-dir $@ \
 		--leave-out 'GUM_essay*' 'GUM_fiction*' 'GUM_letter*' 'GUM_podcast*' 'GUM_whow*'
@@ -121,12 +121,12 @@ $(WORK)/dataset-second: | $(SECOND:%=$(WORK)/parts/%)
 $(WORK)/dataset-third: | $(THIRD:%=$(WORK)/parts/%)
 	$(DNTM) data join $(THIRD:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
 
-# One novel would be most of what caches are tuned on
+# Without novels: one of them would be most of the dev split
 $(WORK)/dataset-dev: | $(DEV:%=$(WORK)/parts/%)
 	$(DNTM) data join $(DEV:%=$(WORK)/parts/%) --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
 
-# The encoder stays as pretraining left it. Two epochs, a last one in which naming counts most, and the
-# second round with the encoder that has learned on
+# The pretrained encoder is frozen. Two epochs, one with a higher weight of naming, and a second round
+# with the encoder that was trained further
 TRAIN = $(DNTM) train --recipe naming --seed 1 --output-dir $(@D) $(VARIANT) \
 	$$(test ! -e $(@D)/config.yaml || echo --resume)
 
@@ -151,8 +151,8 @@ $(WORK)/%-second/all_results.json: $(WORK)/%-last/all_results.json | $(WORK)/dat
 	$(TRAIN) --dataset $(WORK)/dataset-second --start-from $(WORK)/$*-last --training.epochs 1 \
 		--training.learning-rate 1e-3 $(ENCODER)
 
-# What words mean stays as it is: first the pointer alone learns, then whatever says who comes when.
-# Nothing is hidden, and nothing dropped: with dropout entities end up expected too little
+# Word embeddings are frozen: first the pointer alone is trained, then all terms of the output layer.
+# No hidden words and no dropout: with dropout, the probabilities of entities come out too low
 CALM = --dataset $(WORK)/dataset-third --training.hide 0 --training.reveal 0 --training.validations 2 \
 	--model.dropout-embedding 0 --model.dropout-hidden 0
 

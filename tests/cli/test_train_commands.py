@@ -14,9 +14,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import dntm
-from dntm.cli.runs import print_groups
 from dntm.corpus.dataset import content_hash
-from dntm.evaluation.groups import Group, score_groups
+from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.training import processes
 from dntm.training.run_folder import RunFolder
@@ -208,18 +207,6 @@ def test_tensorboard_gets_what_metrics_hold(dataset: Path, tmp_path: Path) -> No
     assert found == pytest.approx([line["dev"]["all"] for line in lines])
 
 
-def test_evaluate_counts_the_tokens_of_each_run_where_they_differ(
-    trained: Path, dataset: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    groups = {str(name): {"perplexity": 2.0, "tokens": 7} for name in Group}
-    more = {str(name): {"perplexity": 3.0, "tokens": 9} for name in Group}
-
-    print_groups("x", {"a": groups, "b": groups, "c": more})
-
-    lines = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]]
-    assert lines == [["a", "2.0"], ["b", "2.0"], ["tokens", "7"], ["c", "3.0"], ["tokens", "9"]]
-
-
 def test_an_error_about_a_run_without_weights_says_how_to_resume(
     trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -284,25 +271,6 @@ def test_a_dataset_with_an_entity_outside_the_vocabulary_is_refused(
     error = fails(capsys, "train", "--dataset", copy, "--output-dir", tmp_path / "x", *SMALL)
 
     assert "dev.jsonl, line 1: entity 7 has no row in the vocabulary, expected 1 to 3" in error
-
-
-def test_a_checkpoint_that_is_truncated_or_of_another_shape_is_named(
-    trained: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    weights, settings = trained / "best" / "model.safetensors", trained / "best" / "config.json"
-    whole = weights.read_bytes()
-
-    weights.write_bytes(whole[:-10])
-    truncated = fails(capsys, "evaluate", trained)
-    weights.write_bytes(whole)
-    text = settings.read_text()
-    settings.write_text(
-        text.replace('"hidden_dim": 8', '"hidden_dim": 16').replace("true", "false")
-    )
-    other = fails(capsys, "evaluate", trained)
-
-    assert f"{weights} cannot be read" in truncated
-    assert str(weights) in other
 
 
 FULL_DISK = """

@@ -13,13 +13,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from dntm.corpus.token_store import TokenStore
 from dntm.corpus.vectors import WordVectors
 from dntm.model.checkpoint import save_pretrained
 from dntm.model.config import Merging, ModelConfig
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.pretrained_encoder import PretrainedEncoder
-from dntm.model.sentence_completion import SentenceCompletion, lay_out_gaps
 from dntm.training.batches import (
     NamingBatch,
     WordsToName,
@@ -28,7 +26,7 @@ from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
 from dntm.training.initial_weights import initial_model
 from dntm.training.pretraining import pretrain_run
 from dntm.training.processes import Interrupted
-from tests.training.small_pretraining import NOUNS, config, losses, pretrain
+from tests.training.small_pretraining import NOUNS, config, losses
 
 
 def with_naming(text: Path, run: Path, vectors: Path) -> PretrainConfig:
@@ -73,25 +71,6 @@ def test_gaps_are_learned_to_be_named_while_word_vectors_stay(
     assert pretrained.naming["W_dx"].shape == (12, 16)
     kept = torch.corrcoef(torch.stack(((x[rows] @ x[rows].T).ravel(), (unit @ unit.T).ravel())))
     assert kept[0, 1] > 0.9
-
-
-def test_guesses_are_handed_over_as_long_as_words_are(
-    text: Path, tmp_path: Path, vectors: Path
-) -> None:
-    run = tmp_path / "run"
-    settings = with_naming(text, run, vectors)
-    longer = replace(settings.training, iterations=400)
-    alone = replace(settings.model, merging=None)
-    list(pretrain_run(replace(settings, model=alone, training=longer)))
-
-    pretrained = PretrainedEncoder.load(run / "best")
-    model = SentenceCompletion.of(pretrained)
-    layout = lay_out_gaps(TokenStore.open(run / "text").sentences(np.arange(200)))
-    d = SentenceCompletion._contexts(model, layout, *model._around(layout))
-    guesses = d @ pretrained.naming["W_dx"].T + pretrained.naming["b"]
-
-    length = guesses.norm(dim=1).mean() / pretrained.x.norm(dim=1).mean()
-    assert length == pytest.approx(1, abs=0.1)
 
 
 def test_what_was_learned_of_naming_is_where_the_language_model_begins_and_stays(
@@ -185,55 +164,6 @@ def test_a_language_models_encoder_learns_on_and_is_taken_back(
         assert parameter.equal(before[name]) != of_encoder, name
 
 
-def test_a_language_model_that_names_nothing_has_no_encoder_to_learn_on(
-    text: Path, tmp_path: Path, vectors: Path
-) -> None:
-    settings = with_naming(text, tmp_path / "first", vectors)
-    list(pretrain_run(replace(settings, training=replace(settings.training, iterations=2))))
-    words = replace(PretrainedEncoder.load(tmp_path / "first" / "best").vocabulary, entities=2)
-    sizes = ModelConfig(
-        vocabulary=len(words), entities=2, embedding_dim=12, encoder_dim=12, context_dim=16,
-        hidden_dim=20,
-    )  # fmt: skip
-    save_pretrained(DynamicTextModel(sizes), words, tmp_path / "model")
-
-    on = replace(settings, output_dir=tmp_path / "on", start_from=tmp_path / "model")
-    alone = replace(on, output_dir=tmp_path / "alone", model=replace(on.model, merging=None))
-    with pytest.raises(
-        ValueError, match=r"a merging function of its own: expected no model\.merging"
-    ):
-        list(pretrain_run(on))
-    with pytest.raises(ValueError, match="model does not name hidden words: cannot start from it"):
-        list(pretrain_run(alone))
-
-
-def test_an_encoder_that_merges_but_names_nothing_is_refused(
-    text: Path, tmp_path: Path, vectors: Path
-) -> None:
-    run = tmp_path / "run"
-    settings = with_naming(text, run, vectors)
-    list(pretrain_run(replace(settings, training=replace(settings.training, iterations=4))))
-    pretrained = PretrainedEncoder.load(run / "best")
-    merging = {n: v for n, v in pretrained.naming.items() if n.startswith("merging")}
-    replace(pretrained, naming=merging).save(tmp_path / "odd")
-
-    with pytest.raises(ValueError, match="W_dx"):
-        PretrainedEncoder.load(tmp_path / "odd")
-
-
-def test_a_validation_after_batches_without_a_word_to_name_has_no_loss(
-    tmp_path: Path, vectors: Path
-) -> None:
-    (tmp_path / "a.txt").write_text("1 2 3 .\n" * 40 + "the dog barked .\n" + "2 3 1 .\n" * 40)
-    settings = with_naming(tmp_path / "a.txt", tmp_path / "run", vectors)
-
-    few = replace(settings.training, batch=2, iterations=4, validations=4)
-    list(pretrain_run(replace(settings, training=few)))
-
-    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    assert None in [json.loads(line)["loss"] for line in lines]
-
-
 def test_shares_of_a_batch_to_name_make_up_the_whole() -> None:
     random = np.random.default_rng(2)
     sentences = [random.integers(3, 9, length) for length in (4, 1, 6, 3, 2)]
@@ -250,23 +180,6 @@ def test_shares_of_a_batch_to_name_make_up_the_whole() -> None:
     assert batch.hidden.any()
     assert sorted(words(parts[0]) + words(parts[1])) == sorted(words(batch))
     assert sum(part.words for part in parts) == batch.words
-
-
-def test_two_processes_learn_to_name(text: Path, tmp_path: Path, vectors: Path) -> None:
-    together = pretrain(
-        *("--text", str(text), "--output-dir", str(tmp_path / "run"), "--vectors", str(vectors)),
-        *("--recipe", "naming", "--store.without-vector", "1", "--store.min-count", "1"),
-        *("--model.embedding-dim", "12", "--model.encoder-dim", "12", "--model.context-dim", "8"),
-        *("--training.candidates", "5", "--training.subsample", "1", "--training.batch", "15"),
-        *("--model.merging", "attention", "--training.hide", ".1"),
-        *("--training.iterations", "30", "--training.learning-rate", ".02"),
-        *("--training.validations", "2"),
-        processes=2,
-    )
-
-    assert together.returncode == 0, together.stderr
-    assert losses(tmp_path / "run")[-1] < losses(tmp_path / "run")[0]
-    assert PretrainedEncoder.load(tmp_path / "run" / "best").merging == "attention"
 
 
 def test_naming_resumes_to_the_same_bits(text: Path, tmp_path: Path, vectors: Path) -> None:

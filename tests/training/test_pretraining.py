@@ -143,32 +143,3 @@ def test_a_pretraining_that_diverges_hands_nothing_over(text: Path, tmp_path: Pa
 
     assert not (tmp_path / "run" / "best").exists()
     assert RunFolder(tmp_path / "run").latest() is None
-
-
-def test_two_processes_never_pretrain_in_one_folder(text: Path, tmp_path: Path) -> None:
-    first = pretrain_run(config(text, tmp_path / "run"))
-    next(first)
-
-    with pytest.raises(ValueError, match="in use by another process"):
-        next(pretrain_run(config(text, tmp_path / "run"), resume=True))
-    first.close()
-
-
-def test_other_settings_cannot_be_resumed(text: Path, tmp_path: Path) -> None:
-    settings = config(text, tmp_path / "run")
-    next(pretrain_run(settings))
-
-    with pytest.raises(ValueError, match="seed: 1 / seed: 2"):
-        next(pretrain_run(replace(settings, seed=2), resume=True))
-    with pytest.raises(ValueError, match="holds a run already"):
-        next(pretrain_run(settings))
-
-
-def test_words_that_nobody_can_name_are_no_obstacle_to_the_papers_objective(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "a.txt").write_text("1 2 3 .\n2 3 4 .\n3 1 2 .\n" * 9)
-
-    list(pretrain_run(config(tmp_path / "a.txt", tmp_path / "run", iterations=4)))
-
-    assert (tmp_path / "run" / "best").exists()

@@ -7,9 +7,7 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -173,33 +171,6 @@ def test_a_signal_saves_the_state_between_two_batches(
     assert dntm.train(config(few, tmp_path / "run"), resume=True)["splits"]
 
 
-def test_training_works_outside_the_main_thread(few: Path, tmp_path: Path) -> None:
-    with ThreadPoolExecutor(1) as pool:
-        results = pool.submit(dntm.train, config(few, tmp_path / "run")).result()
-
-    assert results["splits"]["dev"]["all"]["tokens"] > 0
-
-
-def test_a_killed_command_resumes(few: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    command = [
-        *(sys.executable, "-m", "dntm", "train", "--dataset", str(few)),
-        *("--output-dir", str(run), "--training.epochs", "2", "--model.hidden-dim", "16"),
-        *("--model.embedding-dim", "16"),
-    ]
-    first = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    while not (run / "config.yaml").exists() and first.poll() is None:
-        time.sleep(0.05)
-    first.kill()
-    first.wait()
-
-    done = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False)
-
-    assert done.returncode == 0, done.stderr
-    assert "(2) reappearing" in done.stdout
-    assert (run / "all_results.json").exists()
-
-
 def test_a_run_is_not_started_over_by_accident(few: Path, tmp_path: Path) -> None:
     settings = config(few, tmp_path / "run")
     next(train_run(settings))
@@ -302,25 +273,6 @@ def test_a_dynamic_model_can_start_from_a_baseline(few: Path, tmp_path: Path) ->
     started = dict(model.named_parameters())
     assert set(trained) < set(started)
     assert all(started[name].equal(value) for name, value in trained.items())
-
-
-def test_an_untied_model_that_starts_from_a_tied_one_has_its_output_embeddings(
-    dataset: Path, tmp_path: Path
-) -> None:
-    untied = config(dataset, tmp_path / "untied")
-    tied = replace(
-        untied, output_dir=tmp_path / "tied", model=replace(untied.model, tied=True),
-        training=replace(untied.training, epochs=1),
-    )  # fmt: skip
-    dntm.train(tied)
-    vocabulary = dntm.Dataset.open(dataset).vocabulary
-    settings = replace(untied, start_from=tmp_path / "tied").for_vocabulary(vocabulary)
-
-    model = initial_model(settings, vocabulary)
-
-    trained = dntm.load(tmp_path / "tied").model
-    assert model.output.y.weight is not model.x.weight
-    assert model.output.y.weight.equal(trained.x.weight)
 
 
 @pytest.mark.parametrize("tied", [False, True])

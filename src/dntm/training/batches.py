@@ -50,10 +50,8 @@ class SentenceBatch:
 
     def share(self, rank: int, of: int) -> "SentenceBatch":
         """The share of one of several processes."""
-        ends = np.cumsum([len(sentence) for sentence in self.sentences])[:-1]
-        negatives = np.split(self.negatives, ends)[rank::of] if self.sentences else []
-        empty = self.negatives[:0]
-        return SentenceBatch(self.sentences[rank::of], np.concatenate([empty, *negatives]))
+        negatives = _share(self.sentences, self.negatives, rank, of)
+        return SentenceBatch(self.sentences[rank::of], negatives)
 
 
 @dataclass(frozen=True)
@@ -82,18 +80,17 @@ class NamingBatch:
 
     def share(self, rank: int, of: int) -> "NamingBatch":
         """The share of one of several processes."""
-        ends = np.cumsum([len(sentence) for sentence in self.sentences])[:-1]
-
-        def mine(words: NDArray[np.bool_]) -> NDArray[np.bool_]:
-            parts = np.split(words, ends)[rank::of] if self.sentences else []
-            return np.concatenate([words[:0], *parts])
-
-        return replace(
-            self,
-            sentences=self.sentences[rank::of],
-            named=mine(self.named),
-            hidden=mine(self.hidden),
+        named, hidden = (
+            _share(self.sentences, words, rank, of) for words in (self.named, self.hidden)
         )
+        return replace(self, sentences=self.sentences[rank::of], named=named, hidden=hidden)
+
+
+def _share(sentences: list[Rows], words: NDArray[Any], rank: int, of: int) -> NDArray[Any]:
+    """Of values for each word, those of the sentences of one process."""
+    ends = np.cumsum([len(sentence) for sentence in sentences])[:-1]
+    parts = np.split(words, ends)[rank::of] if sentences else []
+    return np.concatenate([words[:0], *parts])
 
 
 class SentenceBatches:

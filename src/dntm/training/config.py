@@ -1,6 +1,7 @@
 """Settings of training and pretraining runs (Section 5.1). No torch in here."""
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self
@@ -13,6 +14,13 @@ from dntm.settings import settle, to_yaml
 
 RUN = Path("runs/DATASET-VARIANT-SEED")
 """The default run folder."""
+
+
+def _require(config: object, names: str, holds: Callable[[float], bool], expected: str) -> None:
+    """ValueError that names the first of these settings for which `holds` is false."""
+    for name in names.split():
+        if not holds(value := getattr(config, name)):
+            raise ValueError(f"{name} is {value!r:.40}, expected {expected}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,16 +46,9 @@ class Optimisation:
 
     def __post_init__(self) -> None:
         settle(self)
-        for name in ("learning_rate", "clip"):
-            if not (value := getattr(self, name)) > 0:
-                raise ValueError(f"{name} is {value}, expected more than 0")
-        for name in ("average", "warmup"):
-            if not 0 <= (value := getattr(self, name)) < 1:
-                raise ValueError(f"{name} is {value}, expected at least 0 and below 1")
-        if self.embedding_rate < 0:
-            raise ValueError(f"embedding_rate is {self.embedding_rate}, expected at least 0")
-        if self.weight_decay < 0:
-            raise ValueError(f"weight_decay is {self.weight_decay}, expected at least 0")
+        _require(self, "learning_rate clip", lambda v: v > 0, "more than 0")
+        _require(self, "average warmup", lambda v: 0 <= v < 1, "at least 0 and below 1")
+        _require(self, "embedding_rate weight_decay", lambda v: v >= 0, "at least 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,15 +81,9 @@ class Recipe(Optimisation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("batch", "truncation", "epochs", "validations"):
-            if (value := getattr(self, name)) < 1:
-                raise ValueError(f"{name} is {value}, expected at least 1")
-        for name in ("hide", "reveal"):
-            if not 0 <= (value := getattr(self, name)) <= 1:
-                raise ValueError(f"{name} is {value}, expected 0 to 1")
-        for name in ("output_sample", "naming_weight"):
-            if (value := getattr(self, name)) < 0:
-                raise ValueError(f"{name} is {value}, expected at least 0")
+        _require(self, "batch truncation epochs validations", lambda v: v >= 1, "at least 1")
+        _require(self, "hide reveal", lambda v: 0 <= v <= 1, "0 to 1")
+        _require(self, "output_sample naming_weight", lambda v: v >= 0, "at least 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,9 +151,8 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         settle(self)
-        for name in ("embedding_dim", "encoder_dim", "context_dim"):
-            if (size := getattr(self, name)) is not None and not 1 <= size <= LARGEST_SIZE:
-                raise ValueError(f"{name} is {size!r:.40}, expected 1 to {LARGEST_SIZE:,}")
+        sizes = "embedding_dim encoder_dim" + " context_dim" * (self.context_dim is not None)
+        _require(self, sizes, lambda v: 1 <= v <= LARGEST_SIZE, f"1 to {LARGEST_SIZE:,}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,15 +183,11 @@ class PretrainRecipe(Optimisation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("batch", "iterations", "negatives", "candidates", "validations"):
-            if (value := getattr(self, name)) < 1:
-                raise ValueError(f"{name} is {value}, expected at least 1")
-        if not 0 <= self.hide < 1:
-            raise ValueError(f"hide is {self.hide}, expected at least 0 and below 1")
-        if self.subsample <= 0:
-            raise ValueError(f"subsample is {self.subsample}, expected more than 0")
-        if self.smoothing < 0:
-            raise ValueError(f"smoothing is {self.smoothing}, expected at least 0")
+        counts = "batch iterations negatives candidates validations"
+        _require(self, counts, lambda v: v >= 1, "at least 1")
+        _require(self, "hide", lambda v: 0 <= v < 1, "at least 0 and below 1")
+        _require(self, "subsample", lambda v: v > 0, "more than 0")
+        _require(self, "smoothing", lambda v: v >= 0, "at least 0")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,24 +94,20 @@ def describe_machine() -> dict[str, Any]:
 
 
 def commit() -> str:
-    """The commit of the source, followed by `+` if files were changed; empty if unknown."""
-    source = Path(__file__).parent
-    if _git(source, "ls-files", "--error-unmatch", "machine.py") is None:
-        return ""
-    found = _git(source, "rev-parse", "HEAD")
-    changed = _git(source, "status", "--porcelain", "--untracked-files=no", ".")
-    return f"{found}+" if found and changed else found or ""
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
+    """The commit of the source, with `-dirty` if files were changed; empty if unknown."""
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments],
-            capture_output=True, text=True, check=False, timeout=20,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
+        # An installed package may lie inside the repository of another project.
+        _git("ls-files", "--error-unmatch", ".")
+        return _git("describe", "--always", "--abbrev=40", "--exclude=*", "--dirty")
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
+    return subprocess.check_output(
+        command, stderr=subprocess.DEVNULL, text=True, timeout=20
+    ).strip()
 
 
 def _version(package: str) -> str:

@@ -15,28 +15,18 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from dntm.files import exclusive_folder, new_folder, remove_stale_files, write_text
 from dntm.model.checkpoint import load_tensors, save_tensors
 from dntm.settings import read_json, shown
+from dntm.training.config import PretrainConfig, TrainConfig
 from dntm.training.processes import MAX_THREADS, Processes
 from dntm.training.state import Model, TrainingState
 
 FORMAT_VERSION = 1
-
-
-class RunConfig(Protocol):
-    """The settings of a run."""
-
-    @property
-    def output_dir(self) -> Path:
-        """The run folder."""
-
-    def to_yaml(self) -> str:
-        """All settings, resolved."""
 
 
 class RunFolder:
@@ -60,7 +50,7 @@ class RunFolder:
             remove_stale_files(path / "checkpoints")
             yield cls(path)
 
-    def begin(self, config: RunConfig, *, resume: bool = False) -> None:
+    def begin(self, config: TrainConfig | PretrainConfig, *, resume: bool = False) -> None:
         """Begin a run; with `resume`, continue the one in the folder if there is one.
 
         ValueError if the folder has a run already, or `config` differs from the run to resume.
