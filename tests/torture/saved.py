@@ -39,6 +39,7 @@ class Saved:
             folder / name for name in ("run", "dataset", "pretraining")
         )
         (folder / "study.yaml").write_text(PRESETS["quick"].to_yaml())
+        Session.begin(folder / "machine.json", 1).note(now=True)
         latest = RunFolder(self.run).latest()
         assert latest is not None
         self.state = latest
@@ -64,7 +65,7 @@ class Saved:
                 self.settings,
             ),
             "results": (
-                [self.run / "all_results.json", self.pretraining / "machine.json"], self.results
+                [self.run / "all_results.json", self.folder / "machine.json"], self.results
             ),
         }  # fmt: skip
 
@@ -110,7 +111,7 @@ class Saved:
     def results(self) -> object:
         RunFolder(self.run).read_results()
         model_card(self.run)
-        Session.begin(self.pretraining / "machine.json", 1)
+        Session.begin(self.folder / "machine.json", 1)
         return None
 
 
