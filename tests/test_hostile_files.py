@@ -199,7 +199,7 @@ def test_a_pretraining_run_is_told_from_a_language_model(copy: Path, capsys: Cap
         ("read", "--model", pretraining, copy / "words.txt"),
     )
     for command in commands:
-        assert "pretraining" in sentence(capsys, *command).replace(str(pretraining), "")
+        assert "pretrain" in sentence(capsys, *command).replace(str(pretraining), "")
     assert not (copy / "new").exists()
 
 

@@ -85,11 +85,6 @@ def sentence_bounds(paragraph: str) -> Iterator[tuple[int, int]]:
     yield start, len(paragraph)
 
 
-def sentences_of(paragraph: str) -> list[str]:
-    """The sentences of a paragraph."""
-    return [paragraph[start:end] for start, end in sentence_bounds(paragraph)]
-
-
 class Sentence(NamedTuple):
     """The words of a sentence as they are looked up, and their characters in the text."""
 
