@@ -1,7 +1,6 @@
-"""README's Python runs and prints what README shows, and its links lead where they say.
+"""README's Python prints what README shows, and the links of all pages lead somewhere.
 
-`python -m tests.test_readme` writes what is printed now, and the lines that functions are on now,
-into README.
+`python -m tests.test_readme` writes the current output of the example into README.
 """
 
 import contextlib
@@ -13,33 +12,24 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+PAGES = (README, *sorted((ROOT / "docs").glob("*.md")))
 EXAMPLE = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
-FUNCTION = re.compile(r"\[`((?:\w+\.)?\w+)`\]\((src/[\w/]+\.py)#(\w+)\)")
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+SYMBOL = re.compile(r"\[`((?:\w+\.)?\w+)`\]\((src/[\w/]+\.py)\)")
+LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
+MODULE = re.compile(r"`((?:corpus|model|evaluation|training|study|reader|web|cli)/[\w/]+\.\w+)`")
 
 
 def printed(code: str) -> str:
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         exec(code, {})
-    return said.getvalue()
+    return output.getvalue()
 
 
-def line_of(path: str, name: str) -> str:
-    """Where a function, a class, a field, or a method of a class stands."""
-    lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
-    line = 0
-    for part in name.split("."):
-        here = re.compile(rf"\s*(def {part}\(|class {part}\b|{part}: )")
-        found = [n for n in range(line + 1, len(lines) + 1) if here.match(lines[n - 1])]
-        assert found, f"{path} has no {name}"
-        line = found[0]
-    return f"L{line}"
-
-
-def up_to_date(text: str) -> str:
-    text = EXAMPLE.sub(lambda m: f"```python\n{m[1]}```\n\n```text\n{printed(m[1])}```", text)
-    return FUNCTION.sub(lambda m: m[0].replace(f"#{m[3]}", f"#{line_of(m[2], m[1])}"), text)
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_the_example_prints_what_is_shown() -> None:
@@ -50,30 +40,50 @@ def test_the_example_prints_what_is_shown() -> None:
         assert printed(code) == shown
 
 
-def test_functions_are_on_the_lines_that_are_linked() -> None:
-    found = FUNCTION.findall(README.read_text(encoding="utf-8"))
+def test_linked_functions_and_classes_exist() -> None:
+    found = SYMBOL.findall(README.read_text(encoding="utf-8"))
 
-    assert len(found) > 8
-    for function, path, line in found:
-        assert line == line_of(path, function), function
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/code.md"])
-def test_links_lead_to_files_that_are_there(page: str) -> None:
-    path = ROOT / page
-
-    for target in LINK.findall(path.read_text(encoding="utf-8")):
-        assert (path.parent / target).exists(), target
+    assert len(found) > 12
+    for name, path in found:
+        text = (ROOT / path).read_text(encoding="utf-8")
+        for part in name.split("."):
+            assert re.search(rf"^\s*(def|class) {part}\b", text, re.MULTILINE), f"{path}: {name}"
 
 
-def test_the_map_has_a_row_for_every_package_and_module_at_the_top() -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        path = page.parent / target if target else page
+        assert path.exists(), target
+        assert not anchor or anchor in anchors(path), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_modules_named_in_the_docs_exist(page: Path) -> None:
+    for name in MODULE.findall(page.read_text(encoding="utf-8")):
+        assert (ROOT / "src" / "dntm" / name).exists(), name
+
+
+def test_result_files_are_cited() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+
+    for path in (ROOT / "docs" / "results").rglob("*"):
+        names = (path.name, f"results/{path.parent.name}`", f"{path.stem}.svg")
+        assert path.is_dir() or any(name in text for name in names), path
+
+
+def test_the_map_has_a_row_for_every_package_and_top_level_module() -> None:
     rows = (ROOT / "docs" / "code.md").read_text(encoding="utf-8")
     for path in (ROOT / "src" / "dntm").iterdir():
-        if path.name.startswith("__"):
-            continue
-        name = f"src/dntm/{path.name}" + ("/" if path.is_dir() else "")
-        assert f"`{name}`" in rows or path.name == "py.typed", name
+        if not path.name.startswith("__") and path.name != "py.typed":
+            assert f"`src/dntm/{path.name}{'/' if path.is_dir() else ''}`" in rows, path.name
 
 
 if __name__ == "__main__":
-    README.write_text(up_to_date(README.read_text(encoding="utf-8")), encoding="utf-8")
+    README.write_text(
+        EXAMPLE.sub(
+            lambda m: f"```python\n{m[1]}```\n\n```text\n{printed(m[1])}```",
+            README.read_text(encoding="utf-8"),
+        ),
+        encoding="utf-8",
+    )

@@ -1,4 +1,4 @@
-"""Makes reader.png of the page and the model in the box: python docs/images/make_reader.py."""
+"""Makes reader.png, a picture of the page with the bundled model: python docs/images/make_reader.py."""
 
 import re
 import shutil
