@@ -35,11 +35,11 @@ POINT_academic := 60-100
 default-model: $(MODELS:%=$(WORK)/%-entities/all_results.json) | $(WORK)/dataset-dev
 	$(DNTM) export $(WORK)/both-entities --static $(WORK)/baseline-entities --overwrite \
 		--output-dir $(BUNDLED) --note "$$(cat docs/default_model_note.txt)"
-	$(DNTM) evaluate $(BUNDLED) $(BUNDLED)/static --dataset $(WORK)/dataset-dev --split dev --cache --no-records
+	$(DNTM) evaluate $(BUNDLED) $(BUNDLED)/static --dataset $(WORK)/dataset-dev --split dev --no-records
 
 .PHONY: default-readings
 default-readings: | install
-	for text in docs/results/texts/*.txt docs/results/invented/*.txt src/dntm/web/texts/*.txt; do \
+	for text in docs/results/invented/*.txt; do \
 		$(DNTM) read $$text --output docs/results/readings/$$(basename $$text) || exit 1; done
 
 .PHONY: default-meaning
@@ -133,7 +133,7 @@ TRAIN = $(DNTM) train --recipe naming --seed 1 --output-dir $(@D) $(VARIANT) \
 $(WORK)/both/all_results.json: VARIANT = --model.variant both
 $(WORK)/both-last/all_results.json $(WORK)/both-second/all_results.json: \
 	VARIANT = --model.variant both --training.naming-weight 8
-$(WORK)/baseline%: VARIANT = --model.variant baseline --model.no-naming
+$(WORK)/baseline%: VARIANT = --model.variant baseline --model.extensions salience unseen-pooling
 
 $(MODELS:%=$(WORK)/%/all_results.json): $(WORK)/encoder/all_results.json | $(WORK)/dataset
 	$(TRAIN) --dataset $(WORK)/dataset --pretrained $(WORK)/encoder --training.validations 2
@@ -157,16 +157,18 @@ CALM = --dataset $(WORK)/dataset-third --training.hide 0 --training.reveal 0 --t
 	--model.dropout-embedding 0 --model.dropout-hidden 0
 
 $(WORK)/pointer/all_results.json $(WORK)/both-entities/all_results.json: \
-	VARIANT = --model.variant both --model.pointer --training.naming-weight 0 --model.dropout-context 0
+	VARIANT = --model.variant both --training.naming-weight 0 --model.dropout-context 0 \
+		--model.extensions entity-residual salience unseen-pooling pointer naming
 
 $(WORK)/pointer/all_results.json: $(WORK)/both-second/all_results.json | $(WORK)/dataset-third
 	$(TRAIN) $(CALM) --start-from $(WORK)/both-second --training.epochs 2 --training.learning-rate 3e-3 \
-		--training.freeze x lstm encoder merging output salience naming
+		--training.freeze x core memory output terms.dynamic-output terms.entity-residual \
+			terms.salience terms.naming
 
 $(WORK)/both-entities/all_results.json: $(WORK)/pointer/all_results.json
 	$(TRAIN) $(CALM) --start-from $(WORK)/pointer --training.epochs 1 --training.learning-rate 1e-3 \
-		--training.freeze x lstm encoder merging output.y.weight output.b naming
+		--training.freeze x core memory output terms.naming
 
 $(WORK)/baseline-entities/all_results.json: $(WORK)/baseline-second/all_results.json | $(WORK)/dataset-third
 	$(TRAIN) $(CALM) --start-from $(WORK)/baseline-second --training.epochs 1 --training.learning-rate 1e-3 \
-		--training.freeze x lstm output
+		--training.freeze x core output

@@ -1,4 +1,4 @@
-"""Makes reader.png, a picture of the page with the bundled model: python docs/images/make_reader.py."""
+"""Makes reader.png, a picture of the page: python docs/images/make_reader.py."""
 
 import re
 import shutil
