@@ -17,9 +17,10 @@ import numpy as np
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.document import AnonymizedDocument
-from dntm.evaluation.cloze import ClozeRecords, ClozeText, Filled
+from dntm.evaluation.cloze import ClozeRecords, ClozeText
 from dntm.evaluation.records import Records
 from dntm.files import write_text
+from dntm.model.completion import Completions
 from dntm.study.config import PRESETS, StudyFolder, all_runs
 from dntm.study.models import MODELS, PAPER_MODELS
 from dntm.study.run import train_config
@@ -143,5 +144,5 @@ def _cloze(
         for gap in text.gaps:
             wins = noise.random() < share
             values += [float((c == gap.entity) == wins) for c in gap.candidates]
-        filled.append(Filled(np.array(values), np.zeros(len(values))))
+        filled.append(Completions(np.array(values), np.zeros(len(values))))
     return ClozeRecords.of(texts, filled)
