@@ -306,13 +306,13 @@ def test_a_full_disk_while_saving_is_one_sentence_and_loses_nothing(
     assert {p: p.read_bytes() for p in trained.rglob("*") if p.is_file()} == before
 
 
-@pytest.mark.parametrize("kind", ["transformer", "entity-nlm"])
+@pytest.mark.parametrize("options", ["core transformer", "extensions entity-nlm"])
 def test_baselines_are_trained_and_evaluated_like_ours(
-    dataset: Path, tmp_path: Path, kind: str
+    dataset: Path, tmp_path: Path, options: str
 ) -> None:
-    heads = ("--model.heads", "1") if kind == "transformer" else ()
-    options = (*SMALL, "--model.kind", kind, *heads)
-    run("train", "--dataset", dataset, "--output-dir", tmp_path / "run", *options)
+    name, value = options.split()
+    baseline = ("--model.variant", "A", f"--model.{name}", value, "--model.heads", "1")
+    run("train", "--dataset", dataset, "--output-dir", tmp_path / "run", *SMALL, *baseline)
     first = RunFolder(tmp_path / "run").read_results()["splits"]["dev"]["all"]["nats"]
 
     run("evaluate", tmp_path / "run", "--split", "dev")

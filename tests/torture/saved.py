@@ -71,7 +71,7 @@ class Saved:
 
     def scores(self) -> object:
         model = dntm.load(self.run)
-        found = np.concatenate([model.score(document) for document in self.documents])
+        found = np.concatenate(list(model.score(self.documents)))
         assert np.isfinite(found).all()
         return found.tobytes()
 

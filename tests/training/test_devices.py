@@ -1,8 +1,7 @@
-"""Every tensor is made beside its model: what PyTorch can tell of that without a second device.
+"""Every tensor is created on the model's device, tested with PyTorch's meta device.
 
-With a model on the meta device an index that stays on the CPU meets weights that are not there;
-with "meta" as the default device a tensor that names no device does. Neither is a measurement on a
-GPU, which has not been made.
+A model on the meta device fails if an index stays on the CPU; a default device "meta" makes every
+tensor fail that names no device. No GPU was tested.
 """
 
 from collections.abc import Iterator
@@ -15,8 +14,9 @@ import torch
 import dntm
 from dntm.evaluation.cloze import ClozeText
 from dntm.model.language_model import DynamicTextModel
+from dntm.model.scorer import Scorer
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
-from dntm.model.text_model import TextModel
+from dntm.training.language_modelling import WindowLoss
 from dntm.training.processes import device_of
 
 WORDS = ("the", "cat", "sat", "on", "a", "mat")
@@ -27,15 +27,15 @@ DOCUMENT = dntm.AnonymizedDocument(
 CROWDED = dntm.AnonymizedDocument(
     name="c", sentences=[[1, "sat"], [2, "sat", 3], [4, "sat", 1], [5, "sat"], [2, "sat", 4, 5]]
 )
-"""More entities than the model has rows: they are lent."""
+"""More entities than the model has slots."""
 ENCODED = [[VOCABULARY.encode(sentence) for sentence in DOCUMENT.sentences]]
 SIZES = ("embedding_dim", "hidden_dim", "encoder_dim", "context_dim")
 MODELS: list[dict[str, Any]] = [
     {"variant": "baseline"},
     *({"merging": m} for m in ("gru-relu", "gru", "max", "latest", "mean", "attention")),
     {"variant": "input"},
-    {"variant": "output", "salience": True},
-    {"naming": True},
+    {"variant": "output", "extensions": ("salience",)},
+    {"extensions": ("naming",)},
     {"tied": True, "dropout_embedding": 0.1, "dropout_hidden": 0.1, "dropout_context": 0.1},
 ]
 
@@ -60,9 +60,11 @@ def _values_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     def cpu(values: torch.Tensor) -> torch.Tensor:
         return torch.zeros(values.shape, dtype=values.dtype, device="cpu")
 
-    monkeypatch.setattr(
-        torch, "nonzero", lambda found: found.new_zeros(len(found), 1, dtype=torch.int64)
-    )
+    def nonzero(found: torch.Tensor) -> torch.Tensor:
+        return found.new_zeros(len(found), 1, dtype=torch.int64)
+
+    monkeypatch.setattr(torch, "nonzero", nonzero)
+    monkeypatch.setattr(torch.Tensor, "nonzero", nonzero)
     monkeypatch.setattr(torch, "unique", lambda found: found[:1])
     monkeypatch.setattr(torch.Tensor, "cpu", cpu)
 
@@ -83,10 +85,12 @@ def test_a_model_elsewhere_is_trained_elsewhere(settings: dict[str, Any], sample
     for start in (0, 2):
         window = model.plan([ENCODED[0][start : start + 2]], [start == 0], every_context=True)
         answers = np.full(len(window.merges.state), VOCABULARY.row("cat"))
-        nats, named, state = model.losses(window, state.detach(), sample=sample, answers=answers)
-        (nats + named).backward()  # type: ignore[no-untyped-call]
+        loss, _, state = WindowLoss(model, dntm.Recipe(output_sample=sample))(
+            window, state, torch.Generator(), answers
+        )
+        loss.backward()
 
-    assert nats.is_meta
+    assert loss.is_meta
     assert all(p.grad is not None and p.grad.is_meta for p in model.parameters())
 
 
@@ -111,12 +115,11 @@ def test_an_encoder_elsewhere_learns_to_name_elsewhere() -> None:
 
 @pytest.mark.parametrize("settings", MODELS, ids=str)
 @pytest.mark.usefixtures("_values_do_not_matter")
-def test_a_model_elsewhere_scores_fills_and_lends_elsewhere(settings: dict[str, Any]) -> None:
-    model = TextModel(build(settings).to("meta"), VOCABULARY)
+def test_a_model_elsewhere_scores_and_completes_elsewhere(settings: dict[str, Any]) -> None:
+    model = Scorer(build(settings).to("meta"), VOCABULARY)
 
-    assert model.score(DOCUMENT).shape == (17,)
-    assert model.score(CROWDED).shape == (19,)
-    assert len(next(model.fill_all([ClozeText.of(DOCUMENT)])).gap)
+    assert [len(scores) for scores in model.score([DOCUMENT, CROWDED])] == [17, 19]
+    assert len(next(model.complete([(DOCUMENT, ClozeText.of(DOCUMENT).gaps)])).gap)
     if model.model.config.variant != "baseline":
         assert next(model.mention_embeddings(ENCODED)).x.is_meta
 
@@ -125,16 +128,16 @@ def test_a_model_elsewhere_scores_fills_and_lends_elsewhere(settings: dict[str, 
 def test_whatever_the_default_device_a_model_scores_and_fills_where_it_is(
     settings: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:
-    model = TextModel(build(settings), VOCABULARY)
-    score, crowded = model.score(DOCUMENT), model.score(CROWDED)
-    filled = list(model.fill_all([ClozeText.of(DOCUMENT)]))
+    model = Scorer(build(settings), VOCABULARY)
+    gaps = [(DOCUMENT, ClozeText.of(DOCUMENT).gaps)]
+    scores, filled = list(model.score([DOCUMENT, CROWDED])), next(model.complete(gaps))
     request.getfixturevalue("_default_is_elsewhere")
 
-    again = list(model.fill_all([ClozeText.of(DOCUMENT)]))
+    again = list(model.score([DOCUMENT, CROWDED]))
 
-    assert model.score(DOCUMENT).tolist() == score.tolist()
-    assert model.score(CROWDED).tolist() == crowded.tolist()
-    assert again[0].gap.tolist() == filled[0].gap.tolist()
+    for scored, expected in zip(again, scores, strict=True):
+        assert scored.tolist() == expected.tolist()
+    assert next(model.complete(gaps)).gap.tolist() == filled.gap.tolist()
 
 
 def test_the_device_is_chosen_by_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:

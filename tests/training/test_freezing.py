@@ -20,12 +20,12 @@ from tests.training.test_training import config, dataset, few  # noqa: F401 (fix
 def test_a_pointer_is_trained_while_the_rest_is_frozen(few: Path, tmp_path: Path) -> None:
     settings = config(few, tmp_path / "d")
     dntm.train(settings)
-    parts = ("x", "lstm", "encoder", "merging", "output")
+    parts = ("x", "core", "memory", "output", "terms.dynamic-output")
     with_pointer = replace(
         settings,
         output_dir=tmp_path / "pointer",
         start_from=tmp_path / "d",
-        model=replace(settings.model, pointer=True),
+        model=replace(settings.model, extensions=("pointer",)),
         training=replace(settings.training, freeze=parts),
     )
 
@@ -35,7 +35,7 @@ def test_a_pointer_is_trained_while_the_rest_is_frozen(few: Path, tmp_path: Path
     after = dict(dntm.load(tmp_path / "pointer").model.named_parameters())
     learned = {name: p for name, p in after.items() if name not in before}
     assert all(after[name].equal(value) for name, value in before.items())
-    assert all(name.startswith("pointer.") for name in learned)
+    assert all(name.startswith("terms.pointer.") for name in learned)
     assert results["parameters"]["finetuned"] == sum(p.numel() for p in learned.values())
     written = (tmp_path / "pointer" / "config.yaml").read_text(encoding="utf-8")
     assert all(f"- {part}\n" in written for part in parts)
@@ -49,7 +49,7 @@ def test_frozen_words_keep_the_counts_of_their_own_text(few: Path, tmp_path: Pat
     words = dntm.load(tmp_path / "d").vocabulary
     others = replace(words, counts=[7] * len(words))
     again = replace(settings, start_from=tmp_path / "d")
-    frozen = replace(again, training=replace(again.training, freeze=("x.weight", "lstm")))
+    frozen = replace(again, training=replace(again.training, freeze=("x.weight", "core")))
 
     def counts(run: dntm.TrainConfig) -> Sequence[int] | None:
         model = initial_model(run.for_vocabulary(words), words)
@@ -70,7 +70,7 @@ def test_a_frozen_output_layer_is_frozen_in_a_tied_model_too(few: Path, tmp_path
 
     model = initial_model(tied.for_vocabulary(words), words)
 
-    assert not model.output.y.weight.requires_grad
+    assert not model.output.weight.requires_grad
 
 
 @pytest.mark.parametrize("sentences", [None, [[1, 9, 8, 2]]])
@@ -79,8 +79,8 @@ def test_a_window_without_trained_parts_has_a_loss_without_gradients(
 ) -> None:
     model = build("both", "gru")
     model.requires_grad_(requires_grad=False)
-    assert model.merging is not None
-    model.merging.requires_grad_()
+    assert model.memory.merging is not None
+    model.memory.merging.requires_grad_()
     window = None if sentences is None else model.plan([sentences])
     loss = WindowLoss(model, dntm.Recipe())
 
@@ -94,8 +94,8 @@ def test_a_window_without_trained_parts_has_a_loss_without_gradients(
 @pytest.mark.parametrize(
     ("parts", "complaint"),
     [
-        (("x", "decoder"), "freeze is 'decoder', which this model does not have: expected encoder"),
-        (("x", "lstm", "output", "encoder", "merging"), "nothing is left to train"),
+        (("x", "decoder"), "freeze is 'decoder', which this model does not have: expected core"),
+        (("x", "core", "memory", "output", "terms"), "nothing is left to train"),
     ],
 )
 def test_freezing_an_unknown_part_or_everything_is_an_error(

@@ -84,27 +84,27 @@ def test_what_was_learned_of_naming_is_where_the_language_model_begins_and_stays
 
     def begun(merging: Merging) -> DynamicTextModel:
         model = ModelConfig(
-            vocabulary=len(words), entities=2, merging=merging, naming=True,
+            vocabulary=len(words), entities=2, merging=merging, extensions=("naming",),
             embedding_dim=12, encoder_dim=12, context_dim=16, hidden_dim=20,
         )  # fmt: skip
         return initial_model(TrainConfig(dataset=text, pretrained=run, model=model), words)
 
     same, other = begun("attention"), begun("gru")
     d = torch.rand(1, 16, generator=torch.Generator().manual_seed(1))
-    x_e, y_e = (e.entity(torch.tensor([3]), d) for e in (same.x, same.output.y))
+    x_e, y_e = same.x.entity(torch.tensor([3]), d), same.y_entity(torch.tensor([3]), d)
 
-    fixed = {name: p for name, p in same.named_parameters() if not p.requires_grad}
+    fixed = {name: p for name, p in same.paper_parameters().items() if not p.requires_grad}
     learned = {"x.W_dx": "W_dx", "merging.W": "merging.W", "merging.v": "merging.v"}
     assert {name.split(".")[0] for name in fixed} == {"encoder", "merging", "x"}
     assert all(fixed[name].equal(pretrained.naming[given]) for name, given in learned.items())
     assert fixed["merging.v"].any()
     near_x, near_y = (
-        torch.cosine_similarity(e, layer.weight)
-        for e, layer in ((x_e, same.x), (y_e, same.output.y))
+        torch.cosine_similarity(e, layer.weight) for e, layer in ((x_e, same.x), (y_e, same.output))
     )
     torch.testing.assert_close(near_y, near_x)
     assert all(
-        p.requires_grad == (not name.startswith("encoder")) for name, p in other.named_parameters()
+        p.requires_grad == (not name.startswith("encoder"))
+        for name, p in other.paper_parameters().items()
     )
 
 
@@ -136,7 +136,7 @@ def test_a_language_models_encoder_learns_on_and_is_taken_back(
     list(pretrain_run(replace(settings, training=replace(settings.training, iterations=10))))
     words = replace(PretrainedEncoder.load(tmp_path / "first" / "best").vocabulary, entities=2)
     sizes = ModelConfig(
-        vocabulary=len(words), entities=2, merging="attention", naming=True,
+        vocabulary=len(words), entities=2, merging="attention", extensions=("naming",),
         embedding_dim=12, encoder_dim=12, context_dim=16, hidden_dim=20,
     )  # fmt: skip
     once = TrainConfig(dataset=text, pretrained=tmp_path / "first", model=sizes)
@@ -154,14 +154,14 @@ def test_a_language_models_encoder_learns_on_and_is_taken_back(
 
     assert losses(tmp_path / "on")[-1] < losses(tmp_path / "on")[0]
     assert on.x.equal(trained.x.weight[[0, 1, 2, *range(5, len(words))]])
-    assert on.naming["W_dx"].equal(cast("Tensor", trained.x.W_d))
+    assert on.naming["W_dx"].equal(cast("Tensor", trained.x.W_dx))
     assert on.naming["b"].equal(trained.x.weight[3:5].mean(0))
-    before = dict(trained.named_parameters())
-    for name, parameter in back.named_parameters():
+    before = trained.paper_parameters()
+    for name, value in back.paper_parameters().items():
         of_encoder = name.startswith("encoder.")
         expected = on.encoder[name.removeprefix("encoder.")] if of_encoder else before[name]
-        assert parameter.equal(expected), name
-        assert parameter.equal(before[name]) != of_encoder, name
+        assert value.equal(expected), name
+        assert value.equal(before[name]) != of_encoder, name
 
 
 def test_shares_of_a_batch_to_name_make_up_the_whole() -> None:

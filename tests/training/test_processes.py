@@ -61,7 +61,7 @@ import sys
 import torch
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
-from dntm.corpus.rows import DocumentRows
+from dntm.corpus.entity_slots import DocumentRows
 from dntm.training.hidden_words import TrainingDocument
 from dntm.training.language_modelling import WindowLoss, train_batch
 from dntm.training.processes import processes

@@ -110,7 +110,7 @@ def test_loading_a_run_gives_its_best_weights(few: Path, tmp_path: Path) -> None
     model = dntm.load(tmp_path / "run")
 
     documents = list(dntm.Dataset.open(few).documents("dev"))
-    nats = -sum(float(model.score(document).sum()) for document in documents)
+    nats = -sum(float(scores.sum()) for scores in model.score(documents))
     assert nats == pytest.approx(results["splits"]["dev"]["all"]["nats"], rel=1e-6)
 
 
@@ -232,8 +232,8 @@ def test_parameter_counts_tell_what_was_trained(few: Path, tmp_path: Path, *, fr
     settings = config(few, tmp_path / "run")
     vocabulary = dntm.Dataset.open(few).vocabulary
     model = initial_model(settings.for_vocabulary(vocabulary), vocabulary)
-    assert model.encoder is not None
-    encoder = {name: p.detach() for name, p in model.encoder.named_parameters()}
+    assert model.memory.encoder is not None
+    encoder = {name: p.detach() for name, p in model.memory.encoder.named_parameters()}
     share = torch.full((len(vocabulary),), 1 / len(vocabulary))
     PretrainedEncoder(vocabulary, torch.zeros(len(vocabulary), 12), encoder, share).save(
         tmp_path / "encoder"
@@ -288,10 +288,10 @@ def test_embeddings_start_from_word_vectors(dataset: Path, tmp_path: Path, tied:
 
     rows, given = WordVectors.read(path).of(vocabulary)
     unit = torch.nn.functional.normalize(torch.from_numpy(given), dim=1)
-    for table in (model.x.weight, model.output.y.weight):
+    for table in (model.x.weight, model.output.weight):
         x = torch.nn.functional.normalize(table[torch.from_numpy(rows)], dim=1)
         torch.testing.assert_close(x @ x.T, unit @ unit.T)
-    lengths = model.output.y.weight.norm(dim=1)
+    lengths = model.output.weight.norm(dim=1)
     torch.testing.assert_close(lengths, torch.ones_like(lengths))
 
 

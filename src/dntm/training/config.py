@@ -77,7 +77,7 @@ class Recipe(Optimisation):
     """Freeze a pretrained context encoder; if pretraining learned the model's merging function too,
     freeze it and W_dx as well."""
     freeze: tuple[str, ...] = ()
-    """Parts of the model to freeze, by name: encoder, lstm, x, output, ..."""
+    """Parts of the model to freeze, by name: x, core, memory, output, terms.pointer, ..."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
