@@ -20,7 +20,7 @@ from dntm.corpus.entity_slots import SlotAllocator, encode_sentences
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.fast.read import read
 from dntm.model.language_model import DynamicTextModel, scored
-from dntm.model.state import State
+from dntm.model.parameters import State
 
 TOKENS = 4096
 """Tokens of sentence copies that are read at once."""

@@ -1,10 +1,13 @@
-"""DynamicEmbedding: input embeddings; those of entities follow their contexts (Section 3).
+"""Dynamic embeddings: those of entities follow their contexts (Section 3).
 
-    x_e = W_dx d_{e,i} + b_e^x     Eq. 9
+    x_e = W_dx d_{e,i} + b_e^x     Eq. 9, input layer: `DynamicEmbedding`
+    y_e = W_dy d_{e,i} + b_e^y     Eq. 10, output layer: `DynamicOutput`
 
-b_e^x is the entity's own row of the table; with d_{e,0} = 0 an unseen entity has only that.
-The output layer's counterpart (Eq. 10) is `dynamic_output`.
+b_e is the entity's own row of the table; with d_{e,0} = 0 an unseen entity has only that. In the
+output layer the logit of an entity is the static one plus h . (W_dy d_e), which the term adds.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,6 +16,9 @@ from torch import Tensor, nn
 
 from dntm.model.fast.layout import indices
 from dntm.model.fast.recurrence import Deferred
+from dntm.model.fast.window import Window
+from dntm.model.output_layer import Query
+from dntm.model.term import Observation, Stateless, Term
 
 
 class DynamicEmbedding(nn.Module):
@@ -49,3 +55,53 @@ def add_dynamic_terms(
         return words
     d = table.index_select(0, indices(rows, table))[:, : W_dx.W.shape[1]]
     return words.index_add(0, indices(places, words), W_dx(d))
+
+
+class _Seen(NamedTuple):
+    window: Window
+    dynamic: Float[Tensor, "states hidden_dim"]
+    """W_dy d of all states, document by document."""
+    column: Int[np.ndarray, " states"]
+    """Of each table row: its index within the block of its document."""
+
+
+class DynamicOutput(Term):
+    """Adds h . (W_dy d_e) to the logit of every entity e."""
+
+    def __init__(self, hidden_dim: int, context_dim: int) -> None:
+        super().__init__()
+        self.W_dy = nn.Parameter(torch.empty(hidden_dim, context_dim))
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw W_dy, which preserves the variance of d."""
+        nn.init.xavier_uniform_(self.W_dy, generator=generator)
+
+    def observe(self, observation: Observation, state: Stateless) -> tuple[_Seen, Stateless]:
+        """Multiply all states with W_dy once."""
+        window = observation.window
+        owned, lengths = np.concatenate(window.states), [len(states) for states in window.states]
+        column = np.empty_like(owned)
+        column[owned] = np.arange(len(owned)) - np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
+        d = observation.d.index_select(0, indices(owned, observation.d))
+        return _Seen(window, nn.functional.linear(d, self.W_dy), column), state
+
+    def forward(self, query: Query, seen: _Seen, positions: Int[np.ndarray, " positions"]) -> Query:
+        """One product per document with all its states."""
+        window, dynamic, column = seen
+        sentence = window.layout.sentence[positions]
+        counts = np.bincount(window.layout.document[sentence], minlength=len(window.states))
+        states = window.known[sentence]
+        for change in window.changes:
+            first, end = np.searchsorted(positions, (change.begins, change.token))
+            states[first:end, change.slot] = change.before
+        known = indices(column[states], query.h)
+        logits = [
+            (h @ term.t()).gather(1, state)
+            for h, term, state in zip(
+                torch.split(query.h, counts.tolist()),
+                torch.split(dynamic, [len(states) for states in window.states]),
+                torch.split(known, counts.tolist()),
+                strict=True,
+            )
+        ]
+        return query.add(torch.cat(logits))

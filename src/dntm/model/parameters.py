@@ -1,26 +1,49 @@
-"""Parameters: the three parts of the model and everything they learn (Sections 2 and 3).
+"""Parameters: the three parts of the model, everything they learn, and the state of reading.
 
-x         input embeddings                                     Eq. 9
-core      the language model: an LSTM or a Transformer         Eq. 2
-memory    context encoder and merging function                 Eqs. 4, 6 to 8
-output    output embeddings and biases                         Eq. 1
-terms     contributions to the output layer: Eq. 10, extensions
+    x         input embeddings                                     Eq. 9
+    core      the language model: an LSTM or a Transformer         Eq. 2
+    memory    context encoder and merging function                 Eqs. 4, 6 to 8
+    output    output embeddings and biases                         Eq. 1
+    terms     contributions to the output layer: Eq. 10, extensions
+
+`State` is what core, memory and terms carry from one window of a document to the next. It is a
+value: reading takes one and returns the next.
 """
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.model.config import ModelConfig
-from dntm.model.dynamic_embedding import DynamicEmbedding
-from dntm.model.dynamic_output import DynamicOutput
-from dntm.model.entity_memory import EntityMemory
+from dntm.model.dynamic_embedding import DynamicEmbedding, DynamicOutput
+from dntm.model.entity_memory import EntityMemory, MemoryState
 from dntm.model.extensions.registry import DYNAMIC_OUTPUT, build_terms
 from dntm.model.lstm import LSTMCore
 from dntm.model.output_layer import OutputLayer
-from dntm.model.state import State
 from dntm.model.term import Term
 from dntm.model.transformer import Transformer
+
+
+class State(NamedTuple):
+    """The state of each document of a batch."""
+
+    core: Any
+    memory: MemoryState
+    terms: tuple[Any, ...] = ()
+
+    def select(self, documents: Sequence[int]) -> "State":
+        """The state of these documents, in this order; a document may be repeated."""
+        terms = tuple(term.select(documents) for term in self.terms)
+        return State(self.core.select(documents), self.memory.select(documents), terms)
+
+    def detach(self) -> "State":
+        """The same values without gradients."""
+        terms = tuple(term.detach() for term in self.terms)
+        return State(self.core.detach(), self.memory.detach(), terms)
+
 
 _PAPER_NAMES = {
     "memory.": "",

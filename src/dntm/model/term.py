@@ -15,8 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.model.fast.window import Window
-from dntm.model.output_layer import OutputLayer
-from dntm.model.query import Query
+from dntm.model.output_layer import OutputLayer, Query
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -28,12 +28,11 @@ from dntm.corpus.document import Token
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.entity_slots import DocumentRows, Eviction, SlotAllocator, encode_sentences
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model.blockwise_scores import BlockScores, score_block
 from dntm.model.checkpoint import best_of, folder_of
 from dntm.model.fast.window import EncodedDocument, Evictions, windows
-from dntm.model.language_model import DynamicTextModel
+from dntm.model.language_model import BlockScores, DynamicTextModel, score_block
+from dntm.model.parameters import State
 from dntm.model.scorer import Scorer
-from dntm.model.state import State
 from dntm.reader.text import PreparedText
 
 SENTENCES = 20

@@ -31,8 +31,8 @@ from dntm.model.checkpoint import save_pretrained
 from dntm.model.extensions.naming import naming_term
 from dntm.model.fast.window import Window, windows
 from dntm.model.language_model import DynamicTextModel, parameter_count
+from dntm.model.parameters import State
 from dntm.model.scorer import Scorer
-from dntm.model.state import State
 from dntm.training.batches import epoch_batches, tokens_of_windows
 from dntm.training.config import Recipe, TrainConfig
 from dntm.training.hidden_words import Hiding, TrainingDocument, answers_of

@@ -31,9 +31,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import entity_rows
-from dntm.model.extensions.mentions import Mentions, MentionState, follow
+from dntm.model.extensions.salience import Mentions, MentionState, follow
 from dntm.model.fast.window import Window
-from dntm.model.query import Query
+from dntm.model.output_layer import Query
 from dntm.model.term import Observation, Term
 
 EntityVectors = tuple[Float[Tensor, "batch entities dim"], Float[Tensor, "batch dim"]]

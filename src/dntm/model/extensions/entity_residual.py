@@ -16,7 +16,7 @@ from jaxtyping import Int
 from torch import nn
 
 from dntm.model.fast.layout import indices
-from dntm.model.query import Query
+from dntm.model.output_layer import Query
 from dntm.model.term import Observation, Term
 
 

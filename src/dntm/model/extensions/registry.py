@@ -11,7 +11,7 @@ from torch import nn
 
 from dntm.model.baselines.entity_nlm import EntityNLM
 from dntm.model.config import ModelConfig
-from dntm.model.dynamic_output import DynamicOutput
+from dntm.model.dynamic_embedding import DynamicOutput
 from dntm.model.extensions.entity_residual import EntityResidual
 from dntm.model.extensions.naming import Naming
 from dntm.model.extensions.pointer import Pointer

@@ -6,22 +6,121 @@ a is the number of sentences since the last mention of e, n the number of its me
 one row per class of a and n. k_e distinguishes the row of a known entity from b_e^y, the row of an
 unseen one. The meaning of an entity stays in d_e; salience says who is being talked about.
 
+`follow` counts the mentions at every token of a window. Sentences are numbered from 1 through the
+document and begin with <bos>. The counts of evicted entities are kept until they return.
+
 Departure: the paper has no such term. `--model.extensions salience` adds it to any variant.
 """
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from dntm.model.extensions.mentions import Mentions, MentionState, follow
-from dntm.model.query import Query
+from dntm.corpus.vocabulary import BOS, entity_rows
+from dntm.model.fast.window import SlotChange, Window
+from dntm.model.output_layer import Query
 from dntm.model.term import Observation, Term
 
 SENTENCES = (1, 2, 3, 5, 9)
 """First value of each class of a after 0: 1, 2, 3 and 4, 5 to 8, more."""
 TIMES = (2, 3, 5, 9)
 """First value of each class of n after 1: 2, 3 and 4, 5 to 8, more."""
+
+
+class Mentions(NamedTuple):
+    """The mentions of each entity up to some moments."""
+
+    ago: Int[np.ndarray, "moments entities"]
+    """Sentences since the last mention, 0 in the same sentence; meaningless if there was none."""
+    times: Int[np.ndarray, "moments entities"]
+
+    def at(self, moments: Int[np.ndarray, " chosen"]) -> "Mentions":
+        """The mentions at some moments."""
+        return Mentions(self.ago[moments], self.times[moments])
+
+
+class Count(NamedTuple):
+    """The mentions of one entity."""
+
+    last: int = 0
+    """The sentence of the last one; 0 if there was none."""
+    times: int = 0
+
+
+class MentionState(NamedTuple):
+    """The mentions in each document so far."""
+
+    sentences: Int[np.ndarray, " batch"]
+    """Number of sentences begun."""
+    last: Int[np.ndarray, "batch entities"]
+    """The sentence of each entity's last mention; 0 if there was none."""
+    times: Int[np.ndarray, "batch entities"]
+    evicted: tuple[Mapping[int, Count], ...]
+
+    @classmethod
+    def initial(cls, documents: int, entities: int) -> "MentionState":
+        """Before the first sentence."""
+        zeros = np.zeros((documents, entities), np.int64)
+        return cls(np.zeros(documents, np.int64), zeros, zeros, ({},) * documents)
+
+    def select(self, documents: Sequence[int]) -> "MentionState":
+        """The state of these documents, in this order."""
+        rows = np.array(documents, np.int64)
+        evicted = tuple(self.evicted[document] for document in documents)
+        return MentionState(self.sentences[rows], self.last[rows], self.times[rows], evicted)
+
+    def detach(self) -> "MentionState":
+        """The state itself: it has no gradients."""
+        return self
+
+
+def follow(window: Window, before: MentionState) -> tuple[Mentions, MentionState]:
+    """The mentions once each token is read, in reading order, and the state after the window."""
+    layout, entities = window.layout, before.times.shape[1]
+    rows, document = layout.tokens[layout.read], layout.document[layout.sentence]
+    ago, times = np.empty((2, len(rows), entities), np.int64)
+    sentences, last_after, times_after = (array.copy() for array in before[:3])
+    evicted = list(before.evicted)
+    for number in np.unique(document):
+        tokens = np.flatnonzero(document == number)
+        entity = rows[tokens] - entity_rows(entities).start
+        mentions = np.flatnonzero((entity >= 0) & (entity < entities))
+        sentence = before.sentences[number] + np.cumsum(rows[tokens] == BOS)
+        last, count = np.zeros((2, 1 + len(tokens), entities), np.int64)
+        last[0], count[0] = before.last[number], before.times[number]
+        last[1 + mentions, entity[mentions]] = sentence[mentions]
+        count[1 + mentions, entity[mentions]] = 1
+        last, count = np.maximum.accumulate(last)[1:], np.cumsum(count, 0)[1:]
+        changes = [change for change in window.changes if change.document == number]
+        if changes:
+            evicted[number] = _reassign(changes, int(tokens[0]), last, count, evicted[number])
+        ago[tokens], times[tokens] = sentence[:, None] - last, count
+        sentences[number] = sentence[-1]
+        last_after[number], times_after[number] = last[-1], count[-1]
+    return Mentions(ago, times), MentionState(sentences, last_after, times_after, tuple(evicted))
+
+
+def _reassign(
+    changes: Sequence[SlotChange],
+    begins: int,
+    last: Int[np.ndarray, "tokens entities"],
+    times: Int[np.ndarray, "tokens entities"],
+    evicted: Mapping[int, Count],
+) -> Mapping[int, Count]:
+    """Give reassigned slots the counts of their new occupants, in place."""
+    slot_last, slot_times, known = last.copy(), times.copy(), dict(evicted)
+    for change in changes:
+        token, slot = change.token - begins, change.slot
+        restored = known.pop(change.entity, Count())
+        known[change.evicted] = Count(int(last[token, slot]), int(times[token, slot]))
+        since = slot_times[token:, slot] - slot_times[token, slot]
+        times[token:, slot] = restored.times + since
+        last[token:, slot] = np.where(since > 0, slot_last[token:, slot], restored.last)
+    return known
 
 
 class Salience(Term):

@@ -21,8 +21,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from dntm.corpus.vocabulary import entity_rows
-from dntm.model.output_layer import OutputLayer
-from dntm.model.query import Query
+from dntm.model.output_layer import OutputLayer, Query
 from dntm.model.term import Observation, Term
 
 LATER = 30.0

@@ -21,9 +21,8 @@ from dntm.model.entity_memory import encoder_tokens
 from dntm.model.fast.layout import indices
 from dntm.model.fast.recurrence import Deferred
 from dntm.model.fast.window import Window
-from dntm.model.parameters import Parameters
-from dntm.model.query import Query
-from dntm.model.state import State
+from dntm.model.output_layer import Query
+from dntm.model.parameters import Parameters, State
 from dntm.model.term import Observation
 
 
