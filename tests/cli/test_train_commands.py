@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 import dntm
 from dntm.corpus.dataset import content_hash
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
+from dntm.model.checkpoint import save_tensors
 from dntm.training import processes
 from dntm.training.run_folder import RunFolder
 from tests.cli.running import fails, run
@@ -235,7 +236,7 @@ def test_damaged_weights_get_no_score(
     else:
         tensors = load_file(path)
         worse = tensors["x.weight"] * math.nan if damage == "NaN" else tensors["x.weight"].long()
-        save_file(tensors | {"x.weight": worse}, path)
+        save_tensors(tensors | {"x.weight": worse}, path)
     expected = {"NaN": "holds NaN", "whole numbers": "holds int64"}.get(damage, "is damaged")
 
     assert expected in fails(capsys, "evaluate", trained)

@@ -193,8 +193,9 @@ class _Display:
 
     def update(self, step: int, amount: int, loss: float, unit: str) -> str:
         """Add a batch with this loss; return the text after the bar."""
+        # The first batch starts the clock and does not count.
+        self.amount += amount if self.start else 0
         self.start = self.start or time.monotonic()
-        self.amount += amount
         mean = loss / max(amount, 1)
         self.write(step, {f"training/loss per {unit}": mean})
         self.loss = mean if not self.loss else 0.95 * self.loss + 0.05 * mean
