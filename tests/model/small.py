@@ -28,13 +28,13 @@ ALL_EXTENSIONS: dict[Variant, tuple[Extension, ...]] = {
 Document = Sequence[Sequence[int]]
 
 
-def build(
+def configure(
     variant: Variant = "both",
     merging: Merging = "gru-relu",
     extensions: Sequence[Extension] = (),
     **settings: Any,
-) -> DynamicTextModel:
-    """A model whose parameters, biases too, are all large enough to matter."""
+) -> ModelConfig:
+    """The settings of a small model; sizes differ wherever they can."""
     square = settings.get("tied") or settings.get("core") == "transformer"
     sizes = {
         "vocabulary": 12,
@@ -45,10 +45,19 @@ def build(
         "context_dim": 6,
         "heads": 2,
     }
-    config = ModelConfig(
-        variant=variant, merging=merging, extensions=tuple(extensions), **(sizes | settings)
-    )
+    own = {"variant": variant, "merging": merging, "extensions": tuple(extensions)}
+    return ModelConfig(**(sizes | own | settings))
+
+
+def build(
+    variant: Variant = "both",
+    merging: Merging = "gru-relu",
+    extensions: Sequence[Extension] = (),
+    **settings: Any,
+) -> DynamicTextModel:
+    """A model whose parameters, biases too, are all large enough to matter."""
     generator = torch.Generator().manual_seed(7)
+    config = configure(variant, merging, extensions, **settings)
     model = DynamicTextModel(config, generator).double()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -110,6 +119,6 @@ def assert_prefixes_predict_like_the_sentence(
     count = len(sentence) - 1
     _, whole, _ = model.log_distribution(model.plan([[sentence]]), state, range(count))
     for length in range(1, count + 1):
-        prefix = model.plan([[sentence[:length]]])
+        prefix = model.plan([[sentence[:length]]], [False])
         _, log_p, _ = model.log_distribution(prefix, state, [length - 1])
         torch.testing.assert_close(log_p[0], whole[length - 1])

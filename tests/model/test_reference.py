@@ -1,0 +1,207 @@
+"""The fast path against the plain loops of the two references: values and gradients."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import dntm.model
+from dntm.model.config import Extension, Merging, Variant
+from dntm.model.extensions import registry
+from dntm.model.language_model import DynamicTextModel
+from tests.model.small import (
+    ALL_EXTENSIONS,
+    BOS,
+    CORES,
+    EOS,
+    A,
+    B,
+    C,
+    Document,
+    backward,
+    build,
+    each_window,
+    reference_of,
+    score,
+)
+
+# Several mentions of an entity in one sentence, an entity that returns after many sentences,
+# sentences without entities, documents of one and of no sentence.
+LONG: Document = [
+    [BOS, 7, A, 8, 9, A, B, EOS],
+    [BOS, 9, 10, EOS],
+    [BOS, B, 7, EOS],
+    [BOS, A, 8, B, 8, A, A, 9, EOS],
+    [BOS, 11, C, EOS],
+    [BOS, C, EOS],
+    [BOS, 6, 6, 7, A, 9, 10, C, EOS],
+]
+DOCUMENTS: list[Document] = [
+    [[BOS, A, 7, EOS], [BOS, 8, A, 9, EOS], [BOS, A, A, EOS]],
+    LONG,
+    [[BOS, 11, A, 10, EOS]],
+    [],
+    [[BOS, 7, 8, EOS], [BOS, 9, B, A, EOS], [BOS, B, EOS], [BOS, 6, A, B, 10, 11, EOS]],
+    [[BOS, A, 7, EOS], *[[BOS, 8, EOS]] * 10, [BOS, B, *[A] * 9, 7, B, EOS]],
+]
+# The reference of the Transformer is slow.
+SHORT: list[Document] = [
+    [[BOS, A, 7, A, EOS], [BOS, 7, B, EOS], [BOS, B, A, 7, EOS]],
+    [],
+    [[BOS, 8, EOS], [BOS, A, 9, EOS]],
+]
+PAPER = [("baseline", "gru-relu")] + [
+    (variant, merging) for variant in ("input", "output", "both") for merging in get_args(Merging)
+]
+EXTENDED: list[tuple[Variant, tuple[Extension, ...]]] = [
+    ("both", ("entity-residual",)),
+    ("output", ("salience",)),
+    ("baseline", ("entity-nlm",)),
+    ("both", ("unseen-pooling",)),
+    ("both", ("pointer",)),
+    *ALL_EXTENSIONS.items(),
+]
+
+
+def assert_agrees(model: DynamicTextModel, documents: Sequence[Document], size: int) -> None:
+    """Compare scores, the loss and its gradients, which stop after every `size` sentences."""
+    reference = reference_of(model)
+    expected: list[list[Tensor]] = []
+    for document in documents:
+        log_p, state = list[Tensor](), reference.begin()
+        for start in range(0, len(document), size):
+            found, state = reference.read(document[start : start + size], state.detach())
+            log_p += found
+        expected.append(log_p)
+    total = torch.stack([value for log_p in expected for value in log_p]).sum()
+    backward(-total)
+
+    for found, log_p in zip(score(model, documents, 2), expected, strict=True):
+        np.testing.assert_allclose(found, [v.item() for v in log_p], atol=1e-11, rtol=0)
+    nats, after = 0.0, model.initial_state(len(documents))
+    for window, kept, _ in each_window(model, documents, size):
+        loss, read = model.loss(window, after.detach().select(kept))
+        backward(loss)
+        nats, after = nats + loss.item(), read.after
+    assert nats == pytest.approx(-total.item(), abs=1e-10)
+    for name, parameter in model.paper_parameters().items():
+        grads = [p.grad for p in (parameter, reference.p[name])]
+        found, wanted = (torch.zeros_like(parameter) if g is None else g for g in grads)
+        torch.testing.assert_close(found, wanted, atol=1e-10, rtol=1e-10, msg=name)
+
+
+@pytest.mark.parametrize(("tied", "size"), [(False, 2), (True, 7)])
+@pytest.mark.parametrize(("variant", "merging"), PAPER)
+def test_the_papers_models_agree_with_the_reference(
+    variant: Variant, merging: Merging, *, tied: bool, size: int
+) -> None:
+    assert_agrees(build(variant, merging, tied=tied), DOCUMENTS, size)
+
+
+@pytest.mark.parametrize(("variant", "extensions"), EXTENDED)
+def test_extensions_agree_with_their_reference(
+    variant: Variant, extensions: tuple[Extension, ...]
+) -> None:
+    # The reference recomputes the states of EntityNLM, so it cannot truncate their gradients.
+    size = 20 if "entity-nlm" in extensions else 3
+    assert_agrees(build(variant, "attention", extensions), DOCUMENTS, size)
+
+
+@pytest.mark.parametrize(
+    ("variant", "extensions"), [*((variant, ()) for variant in get_args(Variant)), *EXTENDED]
+)
+def test_a_transformer_agrees_with_its_reference(
+    variant: Variant, extensions: tuple[Extension, ...]
+) -> None:
+    tied = variant == "output"
+    assert_agrees(build(variant, "gru", extensions, core="transformer", tied=tied), SHORT, 20)
+
+
+@pytest.mark.parametrize(
+    ("core", "variant", "extensions"),
+    [
+        ("lstm", "both", ("entity-residual", "salience", "unseen-pooling")),
+        ("lstm", "baseline", ("salience", "entity-nlm")),
+        ("transformer", "both", ("entity-residual", "salience", "unseen-pooling")),
+        ("transformer", "baseline", ("entity-nlm",)),
+    ],
+)
+def test_gradients_of_a_later_window_stop_at_its_beginning(
+    core: str, variant: Variant, extensions: tuple[Extension, ...]
+) -> None:
+    """Central differences of the loss, with the state as a constant."""
+    model = build(variant, "gru", extensions, core=core)
+    state = model.loss(model.plan([LONG[:4]]), model.initial_state(1))[1].after.detach()
+    window = model.plan([LONG[4:]])
+    backward(model.loss(window, state)[0])
+
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(5):
+        steps = [
+            1e-5 * torch.randn(p.shape, generator=generator, dtype=torch.double)
+            for p in model.parameters()
+        ]
+        slope = sum(
+            (p.grad * step).sum().item()
+            for p, step in zip(model.parameters(), steps, strict=True)
+            if p.grad is not None
+        )
+        losses = []
+        with torch.no_grad():
+            for sign in (1, -2):
+                for p, step in zip(model.parameters(), steps, strict=True):
+                    p += sign * step
+                losses.append(model.loss(window, state)[0].item())
+            for p, step in zip(model.parameters(), steps, strict=True):
+                p += step
+        assert slope == pytest.approx((losses[0] - losses[1]) / 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("extensions", [(), ("salience", "entity-residual")])
+def test_gradients_pass_through_a_state_that_was_not_detached(
+    extensions: tuple[Extension, ...],
+) -> None:
+    model = build("both", "gru-relu", extensions)
+    reference = reference_of(model)
+    backward(-torch.stack(reference.read(LONG, reference.begin())[0]).sum())
+
+    first, read = model.loss(model.plan([LONG[:3]]), model.initial_state(1))
+    second, _ = model.loss(model.plan([LONG[3:]], [False]), read.after)
+    backward(first + second)
+
+    for name, parameter in model.paper_parameters().items():
+        torch.testing.assert_close(parameter.grad, reference.p[name].grad, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("file", "lines"), [("fast/read.py", 150), ("reference.py", 200)])
+def test_the_papers_files_are_short_and_name_no_extension(file: str, lines: int) -> None:
+    text = (Path(dntm.model.__path__[0]) / file).read_text(encoding="utf-8").lower()
+    modules = [path.stem for path in Path(registry.__file__).parent.glob("[a-z]*.py")]
+    names = {name.replace("-", "_") for name in (*get_args(Extension), *modules)} - {"reference", "mentions"}
+
+    assert len(text.splitlines()) <= lines
+    words = text.replace("-", "_").replace(" ", "_")
+    assert {name for name in names if name in words} == set()
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_paper_parameters_are_all_parameters_by_the_papers_names(core: str) -> None:
+    model = build("both", "gru", core=core)
+
+    names = set(model.paper_parameters())
+
+    assert len(names) == len(list(model.parameters()))
+    lstm = {f"{name}.{part}" for name in ("encoder.forward_lstm", "encoder.backward_lstm", "lstm")
+            for part in ("W_ih", "W_hh", "b")}  # fmt: skip
+    paper = lstm | {"x.weight", "x.W_dx", "encoder.W_hd", "encoder.b_d", "merging.W", "merging.U"}
+    paper |= {"merging.b", "output.y.weight", "output.y.W_dy", "output.b"}
+    if core == "lstm":
+        assert names == paper
+    else:
+        assert {name for name in names if not name.startswith("core.")} == {
+            name for name in paper if not name.startswith("lstm.")
+        }
