@@ -31,7 +31,7 @@ def test_a_module_with_shapes_is_loaded_with_their_check(name: str) -> None:
 
 
 def test_another_shape_is_an_error_in_every_package() -> None:
-    x = DynamicEmbedding(5, 3, 2, name="W_dx")
+    x = DynamicEmbedding(5, 3, 2)
 
     for wrong in (
         lambda: resized(np.zeros(3), 2),

@@ -1,66 +1,77 @@
+"""Entity slots: who has which slot, and which evictions say so."""
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dntm.corpus.document import AnonymizedDocument, Token
-from dntm.corpus.rows import Lender, Loan, encode
+from dntm.corpus.entity_slots import DocumentRows, Eviction, SlotAllocator, encode
 from dntm.corpus.vocabulary import UNK, Vocabulary
 
 VOCABULARY = Vocabulary(("met", "left", "."), entities=3)
 SENTENCES = st.lists(st.lists(st.sampled_from([1, 2, 3, 4, 5, 6, "met"]), max_size=5), max_size=8)
 
 
-def test_a_newcomer_is_lent_the_row_of_the_entity_not_mentioned_for_the_longest_time() -> None:
-    lender = Lender(3)
-    lender.read([1, "met", 2])
-    lender.read([3, "met", 1])
-
-    rows, loans = lender.read([4, "met", 1, "and", 2])
-
-    assert rows == [2, None, 1, None, 3]
-    assert loans == [Loan(0, 2, 4, former=2), Loan(4, 3, 2, former=3)]
+def rows_of(sentences: list[list[Token]]) -> DocumentRows:
+    return encode(AnonymizedDocument(name="d", sentences=sentences), VOCABULARY)
 
 
-def test_a_document_with_few_entities_keeps_its_own_numbers_as_rows() -> None:
-    sentences: list[list[Token]] = [["met", 2], [1, "left", 3]]
+def test_a_new_entity_takes_the_slot_of_the_least_recently_mentioned_one() -> None:
+    allocator = SlotAllocator(3)
+    allocator.assign([1, "met", 2])
+    allocator.assign([3, "met", 1])
 
-    found = encode(AnonymizedDocument(name="d", sentences=sentences), VOCABULARY)
+    slots, evictions = allocator.assign([4, "met", 1, "and", 2])
 
-    assert found.sentences == [VOCABULARY.encode(sentence) for sentence in sentences]
-    assert not any(found.loans)
+    assert slots == [2, None, 1, None, 3]
+    assert evictions == [Eviction(0, 2, 4, evicted=2), Eviction(4, 3, 2, evicted=3)]
+    assert [allocator.occupant(slot) for slot in (1, 2, 3)] == [1, 4, 2]
 
 
-def test_more_entities_in_a_sentence_than_rows_are_unknown_words() -> None:
-    found = encode(AnonymizedDocument(name="d", sentences=[[1, 2, 3, 4]]), VOCABULARY)
+def test_a_document_with_few_entities_keeps_their_numbers_as_slots() -> None:
+    found = rows_of([["met", 2], [1, "left", 3]])
 
-    assert found.sentences[0][4] == UNK
+    assert found.sentences == [[1, 6, 4, 2], [1, 3, 7, 5, 2]]
+    assert not any(found.evictions)
+
+
+def test_slots_in_order_are_taken_one_after_the_other() -> None:
+    allocator = SlotAllocator(3, in_order=True)
+
+    assert allocator.assign([3, "met", 1])[0] == [1, None, 2]
+    assert sorted(allocator.occupied()) == [1, 2]
+
+
+def test_entities_of_a_sentence_beyond_the_slots_are_unknown_words() -> None:
+    assert rows_of([[1, 2, 3, 4]]).sentences[0][4] == UNK
 
 
 @given(SENTENCES)
-def test_no_two_entities_of_a_sentence_share_a_row_and_loans_tell_every_change(
+def test_no_two_entities_of_a_sentence_share_a_slot_and_evictions_report_every_change(
     sentences: list[list[Token]],
 ) -> None:
-    lender = Lender(3)
-    owner: dict[int, Token] = {}
+    allocator = SlotAllocator(3)
+    occupant: dict[int, Token] = {}
     for sentence in sentences:
-        rows, loans = lender.read(sentence)
-        changes = {loan.position: loan for loan in loans}
+        slots, evictions = allocator.assign(sentence)
+        changes = {eviction.position: eviction for eviction in evictions}
         here: dict[int, Token] = {}
-        for position, (token, row) in enumerate(zip(sentence, rows, strict=True)):
-            if isinstance(token, str) or row is None:
+        for position, (token, slot) in enumerate(zip(sentence, slots, strict=True)):
+            if isinstance(token, str) or slot is None:
                 continue
-            if loan := changes.get(position):
-                assert (loan.row, loan.entity, loan.former) == (row, token, owner[row])
-                owner[row] = token
-            assert owner.setdefault(row, token) == token
-            assert here.setdefault(row, token) == token
+            if change := changes.get(position):
+                assert (change.slot, change.entity, change.evicted) == (slot, token, occupant[slot])
+                occupant[slot] = token
+            assert occupant.setdefault(slot, token) == token
+            assert here.setdefault(slot, token) == token
 
 
 @given(SENTENCES)
-def test_what_is_lent_does_not_depend_on_later_sentences(sentences: list[list[Token]]) -> None:
-    document = AnonymizedDocument(name="d", sentences=sentences)
-    whole = encode(document, VOCABULARY)
-
-    for end in range(len(sentences)):
-        part = encode(AnonymizedDocument(name="d", sentences=sentences[:end]), VOCABULARY)
+def test_slots_do_not_depend_on_later_sentences_or_copies(sentences: list[list[Token]]) -> None:
+    whole = rows_of(sentences)
+    allocator = SlotAllocator(3)
+    for end, sentence in enumerate(sentences):
+        part = rows_of(sentences[:end])
         assert whole.sentences[:end] == part.sentences
-        assert whole.loans[:end] == part.loans
+        assert whole.evictions[:end] == part.evictions
+        allocator.copy().assign([1, 2, 3])
+        assert allocator.assign(sentence)[1] == whole.evictions[end]

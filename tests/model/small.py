@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,7 +11,6 @@ from dntm.model.extensions.reference import ExtendedReference
 from dntm.model.fast.window import Window, windows
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.reference import Reference
-from dntm.model.state import State
 
 BOS, EOS, A, B, C = 1, 2, 3, 4, 5
 """Rows of the small vocabulary; A, B and C are entities, 6 to 11 are words."""
@@ -36,7 +34,7 @@ def configure(
 ) -> ModelConfig:
     """The settings of a small model; sizes differ wherever they can."""
     square = settings.get("tied") or settings.get("core") == "transformer"
-    sizes = {
+    sizes: dict[str, Any] = {
         "vocabulary": 12,
         "entities": 3,
         "embedding_dim": 8 if square else 5,
@@ -49,16 +47,10 @@ def configure(
     return ModelConfig(**(sizes | own | settings))
 
 
-def build(
-    variant: Variant = "both",
-    merging: Merging = "gru-relu",
-    extensions: Sequence[Extension] = (),
-    **settings: Any,
-) -> DynamicTextModel:
-    """A model whose parameters, biases too, are all large enough to matter."""
+def build(*settings: Any, **named: Any) -> DynamicTextModel:
+    """The model of `configure`, with parameters that are all large enough to matter."""
     generator = torch.Generator().manual_seed(7)
-    config = configure(variant, merging, extensions, **settings)
-    model = DynamicTextModel(config, generator).double()
+    model = DynamicTextModel(configure(*settings, **named), generator).double()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.6)
@@ -99,26 +91,9 @@ def backward(value: Tensor) -> None:
     value.backward()  # type: ignore[no-untyped-call]
 
 
-def assert_distributions(model: DynamicTextModel, document: Document) -> None:
-    """Every distribution sums to one, and the scores are its values at the tokens that follow."""
-    state = model.initial_state(1)
-    for sentence in document:
-        window = model.plan([[sentence]])
-        [scores], _ = model.score(window, state)
-        _, log_p, state = model.log_distribution(window, state, range(len(sentence)))
-
-        torch.testing.assert_close(log_p.exp().sum(1), torch.ones(len(sentence)).double())
-        own = log_p[range(len(sentence) - 1), sentence[1:]]
-        np.testing.assert_allclose(own.numpy(), scores, atol=1e-12)
-
-
-def assert_prefixes_predict_like_the_sentence(
-    model: DynamicTextModel, sentence: Sequence[int], state: State
-) -> None:
-    """The next token's distribution does not depend on the tokens after it."""
-    count = len(sentence) - 1
-    _, whole, _ = model.log_distribution(model.plan([[sentence]]), state, range(count))
-    for length in range(1, count + 1):
-        prefix = model.plan([[sentence[:length]]], [False])
-        _, log_p, _ = model.log_distribution(prefix, state, [length - 1])
-        torch.testing.assert_close(log_p[0], whole[length - 1])
+def assert_equal_gradients(model: DynamicTextModel, reference: Reference) -> None:
+    """Compare the gradients of all parameters; no gradient counts as zero."""
+    for name, parameter in model.paper_parameters().items():
+        grads = [p.grad for p in (parameter, reference.p[name])]
+        found, expected = (torch.zeros_like(parameter) if g is None else g for g in grads)
+        torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10, msg=name)

@@ -1,12 +1,13 @@
-"""Settings that no model could be built from are refused by name."""
+"""Settings of impossible models are refused by name and value; none is changed silently."""
 
 from collections.abc import Iterator
+from itertools import permutations
 from typing import Any
 
 import jaxtyping
 import pytest
 
-from dntm.model.config import ModelConfig
+from dntm.model.config import Extension, ModelConfig
 
 
 @pytest.fixture
@@ -26,8 +27,22 @@ def unchecked() -> Iterator[None]:
         ({"dropout_context": -0.1}, "dropout_context is -0.1"),
         ({"variant": "neither"}, "variant is 'neither', expected one of baseline"),
         ({"merging": "sum"}, "merging is 'sum', expected one of gru-relu"),
+        ({"core": "gpt"}, "core is 'gpt', expected one of lstm, transformer"),
+        ({"extensions": ("cache",)}, "'cache', expected one of entity-residual, salience"),
+        ({"extensions": ("salience", "salience")}, "extensions salience salience, expected each"),
         ({"vocabulary": 53, "entities": 50}, "vocabulary is 53"),
         ({"tied": True, "hidden_dim": 256}, "embedding_dim 512 and hidden_dim 256"),
+        ({"core": "transformer", "hidden_dim": 256}, "Transformer with embedding_dim 512 and hid"),
+        ({"core": "transformer", "layers": 3}, "embedding_dim 512 over layers 3"),
+        *(
+            ({"variant": variant, "extensions": (name,)}, f"extension {name} with variant")
+            for variant in ("baseline", "output")
+            for name in ("naming", "entity-residual")
+        ),
+        *(
+            ({"variant": variant, "extensions": ("entity-nlm",)}, "entity-nlm .* the baseline")
+            for variant in ("input", "output", "both")
+        ),
     ],
 )
 def test_a_bad_setting_is_refused_with_its_value(
@@ -37,16 +52,19 @@ def test_a_bad_setting_is_refused_with_its_value(
         ModelConfig(**settings)
 
 
+def test_the_order_of_extensions_does_not_matter() -> None:
+    names: tuple[Extension, ...] = ("pointer", "salience", "entity-residual")
+
+    assert len({ModelConfig(extensions=order) for order in permutations(names)}) == 1
+
+
 def test_the_variant_tells_which_layers_are_dynamic() -> None:
     layers = {
-        variant: (config.dynamic_input, config.dynamic_output)
-        for variant in ("baseline", "input", "output", "both")
-        if (config := ModelConfig(variant=variant))
+        letter: (config.dynamic_input, config.dynamic_output)
+        for letter in "ABCD"
+        if (config := ModelConfig(variant=letter))  # type: ignore[arg-type]
     }
 
     assert layers == {
-        "baseline": (False, False),
-        "input": (True, False),
-        "output": (False, True),
-        "both": (True, True),
-    }
+        "A": (False, False), "B": (True, False), "C": (False, True), "D": (True, True)
+    }  # fmt: skip

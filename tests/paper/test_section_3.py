@@ -15,20 +15,21 @@ MERGINGS = get_args(Merging)
 @pytest.mark.parametrize("merging", MERGINGS)
 def test_before_its_first_context_an_entity_has_its_static_embeddings(merging: Merging) -> None:
     model = build("both", merging)
-    nothing = model.initial_state(1).memory[0, :1, : model.config.context_dim]
+    nothing = model.initial_state(1).memory.d[0, :1, : model.config.context_dim]
 
     assert not nothing.any()
-    for table in (model.x, model.output.y):
-        assert torch.equal(table.entity(torch.tensor([A]), nothing)[0], table.weight[A])
+    row = torch.tensor([A])
+    assert torch.equal(model.x.entity(row, nothing)[0], model.x.weight[A])
+    assert torch.equal(model.y_entity(row, nothing)[0], model.output.weight[A])
 
 
 @pytest.mark.parametrize("merging", MERGINGS)
 def test_without_the_dynamic_terms_the_model_is_the_baseline(merging: Merging) -> None:
     model, baseline = build("both", merging), build("baseline", merging)
     with torch.no_grad():
-        for embedding in (model.x, model.output.y):
-            assert embedding.W_d is not None
-            embedding.W_d.zero_()
+        for matrix in (model.x.W_dx, model.W_dy):
+            assert matrix is not None
+            matrix.zero_()
     baseline.load_state_dict(model.state_dict(), strict=False)
     document = [[BOS, A, 7, EOS], [BOS, 8, A, B, EOS], [BOS, B, A, 9, EOS]]
 
@@ -48,7 +49,7 @@ def test_the_mention_itself_is_never_read(position: int) -> None:
         model = build("input", "latest")
         with torch.no_grad():
             model.x.weight[changed] += 7
-        return model.score(model.plan([[sentence]]), model.initial_state(1))[1].memory[0, 0]
+        return model.score(model.plan([[sentence]]), model.initial_state(1))[1].memory.d[0, 0]
 
     unchanged = context(C)
     assert torch.equal(context(A), unchanged)
@@ -63,9 +64,9 @@ def test_an_entity_that_does_not_appear_keeps_its_state(merging: Merging) -> Non
 
     _, then = model.score(model.plan([[[BOS, 8, B, EOS], [BOS, 9, EOS]]]), first)
 
-    assert torch.equal(then.memory[0, A - 3], first.memory[0, A - 3])
-    assert not torch.equal(then.memory[0, B - 3], first.memory[0, B - 3])
-    assert torch.equal(then.memory[0, C - 3], model.initial_state(1).memory[0, C - 3])
+    assert torch.equal(then.memory.d[0, A - 3], first.memory.d[0, A - 3])
+    assert not torch.equal(then.memory.d[0, B - 3], first.memory.d[0, B - 3])
+    assert torch.equal(then.memory.d[0, C - 3], model.initial_state(1).memory.d[0, C - 3])
 
 
 def test_the_latest_context_alone_makes_the_latest_representation() -> None:
@@ -75,7 +76,7 @@ def test_the_latest_context_alone_makes_the_latest_representation() -> None:
     _, once = model.score(model.plan([[sentence]]), model.initial_state(1))
     _, twice = model.score(model.plan([[[BOS, 8, 8, A, EOS], sentence]]), model.initial_state(1))
 
-    torch.testing.assert_close(twice.memory[0, 0], once.memory[0, 0])
+    torch.testing.assert_close(twice.memory.d[0, 0], once.memory.d[0, 0])
 
 
 def test_max_pooling_never_loses_what_it_has_seen() -> None:
@@ -84,7 +85,7 @@ def test_max_pooling_never_loses_what_it_has_seen() -> None:
 
     _, twice = model.score(model.plan([[[BOS, A, 9, 10, EOS]]]), once)
 
-    assert (twice.memory[0, 0] >= once.memory[0, 0]).all()
+    assert (twice.memory.d[0, 0] >= once.memory.d[0, 0]).all()
 
 
 def test_dynamic_input_reaches_only_what_follows_the_entity() -> None:

@@ -1,0 +1,114 @@
+"""Completion against the naive way: put each candidate in the gap and score the whole text."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+
+from dntm.corpus.document import AnonymizedDocument, Token
+from dntm.corpus.entity_slots import encode
+from dntm.corpus.vocabulary import Vocabulary
+from dntm.model import completion, scorer
+from dntm.model.completion import Completions
+from dntm.model.config import Extension, Variant
+from dntm.model.language_model import DynamicTextModel
+from dntm.model.scorer import Scorer
+from tests.model.small import ALL_EXTENSIONS, build
+
+VOCABULARY = Vocabulary(tuple("abcdef"), entities=3)
+# Entities that never return, a sentence with several gaps, one without, an empty sentence, more
+# entities than slots, a document without gaps and an empty one.
+LONG: list[list[Token]] = [
+    ["a", 1, "b", 2],
+    [2, "c", 1, "d", 1, "a"],
+    ["e", "f"],
+    [3, 1],
+    [],
+    ["a", 2, "b", "c", 4, "f", "zzz"],
+    [1],
+    ["b", "c", 3, "d", 2],
+    [5, "a", 4],
+]
+SENTENCES: list[list[list[Token]]] = [
+    LONG, [["a"], [1, "b"]], [], LONG[1:5], [[1, 2], [2, 1, "a"]]
+]  # fmt: skip
+TEXTS = [AnonymizedDocument(name="", sentences=sentences) for sentences in SENTENCES]
+
+
+class Blank(NamedTuple):
+    sentence: int
+    position: int
+    candidates: list[int]
+
+
+def blanks(document: AnonymizedDocument) -> list[Blank]:
+    """Every mention after the first sentence; candidates are all entities known by then."""
+    found, known = [], list[int]()
+    for s, sentence in enumerate(document.sentences):
+        if known:
+            found += [Blank(s, p, [*known]) for p, t in enumerate(sentence) if isinstance(t, int)]
+        known = sorted({*known, *(t for t in sentence if isinstance(t, int))})
+    return found
+
+
+def by_hand(model: DynamicTextModel, document: AnonymizedDocument) -> list[tuple[float, float]]:
+    """Log-probabilities of each candidate and of the rest of its sentence."""
+    copies, gaps = [], []
+    for blank in blanks(document):
+        sentences = document.sentences[: blank.sentence + 1]
+        for candidate in blank.candidates:
+            last = [*sentences[-1]]
+            last[blank.position] = candidate
+            copies.append(AnonymizedDocument(name="", sentences=[*sentences[:-1], last]))
+            gaps.append(blank.position - len(last) - 1)
+    scores = Scorer(model, VOCABULARY).score(copies)
+    return [(log_p[g], log_p[g:][1:].sum()) for log_p, g in zip(scores, gaps, strict=True)]
+
+
+def complete(model: DynamicTextModel) -> list[Completions]:
+    return list(Scorer(model, VOCABULARY).complete((text, blanks(text)) for text in TEXTS))
+
+
+@pytest.mark.parametrize("core", ["lstm", "transformer"])
+@pytest.mark.parametrize(
+    ("variant", "extensions"),
+    [
+        ("input", ()),
+        ("output", ()),
+        ("both", ()),
+        ("baseline", ALL_EXTENSIONS["baseline"]),
+        ("both", ALL_EXTENSIONS["both"]),
+    ],
+)
+def test_likelihoods_are_those_of_the_text_with_each_candidate(
+    core: str,
+    variant: Variant,
+    extensions: Sequence[Extension],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert any(encode(TEXTS[0], VOCABULARY).evictions), "the text has more entities than slots"
+    model = build(variant, "gru-relu", extensions, core=core)
+    expected = [by_hand(model, document) for document in TEXTS]
+    monkeypatch.setattr(completion, "TOKENS", 20)
+    monkeypatch.setattr(scorer, "BATCH", 2)
+
+    found = complete(model)
+
+    assert [len(pairs) > 0 for pairs in expected] == [True, False, False, True, True]
+    for values, pairs in zip(found, expected, strict=True):
+        both = np.array(pairs).reshape(-1, 2).T
+        np.testing.assert_allclose(np.stack(values), both, atol=1e-11, rtol=0)
+
+
+def test_entities_that_the_model_cannot_distinguish_are_equally_likely() -> None:
+    model = build("baseline").float()
+    with torch.no_grad():
+        for table in (model.x.weight, model.output.weight, model.output.b):
+            table[3:6] = table[3]
+
+    [found] = Scorer(model, VOCABULARY).complete([(TEXTS[4], [Blank(1, 0, [1, 2])])])
+
+    assert found.gap[0] == found.gap[1]
+    assert found.rest[0] == found.rest[1]

@@ -1,0 +1,150 @@
+"""Extensions, where the comparison with their reference does not look."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from dntm.corpus.vocabulary import Vocabulary
+from dntm.model.config import Merging
+from dntm.model.extensions import document_cache, pointer
+from dntm.model.extensions.mentions import MentionState, follow
+from dntm.model.extensions.naming import Naming, nameable
+from dntm.model.extensions.pointer import Pointer
+from dntm.model.extensions.reference import ExtendedReference
+from dntm.model.extensions.unseen_pooling import LATER
+from dntm.model.language_model import DynamicTextModel
+from tests.model.small import (
+    BOS,
+    EOS,
+    A,
+    B,
+    C,
+    assert_equal_gradients,
+    backward,
+    build,
+    reference_of,
+)
+
+
+def copying(r: Tensor) -> DynamicTextModel:
+    """A model that only copies, with a logit for each age of a copy."""
+    model = build("baseline", extensions=("pointer",))
+    term = model.terms["pointer"]
+    assert isinstance(term, Pointer)
+    with torch.no_grad():
+        for parameter in term.parameters():
+            parameter.zero_()
+        term.b.fill_(50.0)
+        term.r.copy_(r)
+    return model
+
+
+@pytest.mark.parametrize("sentences_per_window", [1, 2])
+def test_tokens_beyond_the_size_of_the_cache_are_not_copied(
+    sentences_per_window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_cache, "SIZE", 2)
+    model, text = copying(torch.zeros(pointer.AGES)), [[BOS, 7, 8, EOS], [BOS, 9, 10, EOS]]
+
+    state, found = model.initial_state(1), []
+    for start in range(0, 2, sentences_per_window):
+        window = model.plan([text[start : start + sentences_per_window]])
+        positions = window.layout.predicting.tolist()
+        _, log_p, state = model.log_distribution(window, state, positions)
+        found.append(log_p)
+
+    copied = {1: [7], 2: [7, 8], 3: [8, EOS], 4: [EOS, 9], 5: [9, 10]}
+    for position, rows in copied.items():
+        expected = [1 / len(rows)] * len(rows)
+        assert torch.cat(found)[position, rows].exp().tolist() == pytest.approx(expected)
+
+
+def test_ages_are_counted_in_powers_of_two_up_to_the_last() -> None:
+    def last(model: DynamicTextModel, sentence: list[int]) -> Tensor:
+        window = model.plan([[sentence]])
+        end = len(sentence) - 2
+        return model.log_distribution(window, model.initial_state(1), [end])[1][0]
+
+    log_p = last(copying(0.1 * torch.arange(pointer.AGES)), [BOS, 7, 8, 9, 10, 6, EOS])
+
+    # Ages from 5 to 1: the powers 2, 2, 1, 1, 0.
+    expected = torch.tensor([0.2, 0.2, 0.1, 0.1, 0]).double().log_softmax(0)
+    torch.testing.assert_close(log_p[[7, 8, 9, 10, 6]], expected, rtol=1e-6, atol=0)
+
+    log_p = last(copying(torch.eye(pointer.AGES)[-1]), [BOS, 7, *[8] * 1100, EOS])
+
+    old = 1101 - 2 ** (pointer.AGES - 1) + 1  # entries of the last class, 7 among them
+    assert log_p[7].exp().item() == pytest.approx(math.e / (old * math.e + 1101 - old), rel=1e-9)
+
+
+def test_an_entity_out_of_order_is_improbable_and_no_error() -> None:
+    model = build("both", "max", ("unseen-pooling",))
+
+    (scores,), _ = model.score(model.plan([[[BOS, C, 7, EOS]]]), model.initial_state(1))
+
+    assert -LATER - 20 < scores[0] < -LATER / 2
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("cut", range(7))
+def test_mentions_are_counted_even_if_a_sentence_is_read_in_two_pieces(cut: int) -> None:
+    first, rest = [BOS, 7, A, 8, A, B, EOS], [[BOS, 9, EOS], [BOS, B, EOS]]
+    model, state, found = build("baseline"), MentionState.initial(1, 3), []
+    for part in ([first[:cut]], [first[cut:], *rest]) if cut else ([first, *rest],):
+        mentions, state = follow(model.plan([part]), state)
+        found.append(mentions)
+    ago, times = (np.concatenate(parts) for parts in zip(*found, strict=True))
+
+    assert times[:, :2].T.tolist() == [
+        [0, 0, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2],
+        [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2],
+    ]
+    assert ago[2:, 0].tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert ago[5:, 1].tolist() == [0, 0, 1, 1, 1, 2, 0, 0]
+
+
+def test_a_candidate_drawn_one_time_in_four_counts_fourfold() -> None:
+    x = torch.randn(6, 5, generator=torch.Generator().manual_seed(4))
+    x_e, some, answers = x[:3], x[3:], torch.tensor([0, 0, 0])
+    four_times = torch.cat((some, some[1:], some[1:], some[1:]))
+
+    sampled = Naming().loss(x_e, some, answers, torch.tensor([1.0, 0.25, 0.25]).log())
+
+    torch.testing.assert_close(sampled, Naming().loss(x_e, four_times, answers))
+
+
+def test_signs_numbers_letters_and_entities_are_no_answers() -> None:
+    words = Vocabulary(("the", "a", ",", "1990", "dog", "n't", "'s"), entities=2)
+
+    assert np.array(words.labels())[nameable(words)].tolist() == ["the", "dog", "n't"]
+
+
+@pytest.mark.parametrize("merging", ["gru-relu", "attention"])
+def test_hidden_words_are_named_as_in_the_reference(merging: Merging) -> None:
+    model = build("both", merging, ("naming",))
+    reference, term = reference_of(model), model.terms["naming"]
+    assert isinstance(reference, ExtendedReference)
+    assert isinstance(term, Naming)
+    sentences = [[BOS, 6, A, 7, B, EOS], [BOS, A, 8, A, EOS], [BOS, 9, B, 6, EOS]]
+    answers = np.array([9, 0, 9, 9, 10])
+
+    window = model.plan([sentences], [False], every_context=True)
+    _, read = model.loss(window, model.initial_state(1))
+    nats = term.window_loss(model.x, read.d, window.merges, answers, 6)
+
+    state, expected = reference.begin(), torch.zeros((), dtype=torch.double)
+    for sentence, (row, answer) in zip(sentences, [(A, 9), (A, 9), (B, 10)], strict=True):
+        _, state = reference.read([sentence], state)
+        expected = expected - reference.name(row, state.entities)[answer - 6]
+    # A's first mention of the second sentence is merged before its second one.
+    known = reference.read(sentences[:1], reference.begin())[1].entities
+    x = [reference.x(row, known) for row in sentences[1]]
+    merged = reference.merge(reference.context(x, 1), known[A])
+    expected = expected - reference.name(A, {A: merged})[9 - 6]
+    torch.testing.assert_close(nats, expected)
+    backward(nats)
+    backward(expected)
+    assert_equal_gradients(model, reference)
