@@ -178,9 +178,7 @@ def test_score_has_options_for_words_and_single_precision(
     )
 
 
-def test_kinds_of_entities_are_chosen_as_in_python(
-    model: Path, tmp_path: Path, rows: Rows
-) -> None:
+def test_kinds_of_entities_are_chosen_as_in_python(model: Path, tmp_path: Path, rows: Rows) -> None:
     path = tmp_path / "a.txt"
     path.write_text("She met Ann and [1] and zork.", encoding="utf-8")
 

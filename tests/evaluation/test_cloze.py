@@ -4,9 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.evaluation.cloze import ClozeRecords, ClozeText, Filled, Gap, summarize_cloze
+from dntm.corpus.vocabulary import Vocabulary
+from dntm.evaluation.cloze import ClozeRecords, ClozeText, Gap, summarize_cloze
+from dntm.model.completion import Completions
+from dntm.model.scorer import Scorer
+from tests.model.small import build
 
 TALE = AnonymizedDocument(
     name="tale",
@@ -19,7 +24,7 @@ def records(*likelihoods: float) -> ClozeRecords:
     """One gap among 1, 2 and 3, whose true entity is 2."""
     document = AnonymizedDocument(name="d", sentences=[[1, 2, 3], [2]])
     gap = np.array(likelihoods)
-    return ClozeRecords.of([ClozeText.of(document)], [Filled(gap, np.zeros(3))])
+    return ClozeRecords.of([ClozeText.of(document)], [Completions(gap, np.zeros(3))])
 
 
 def test_candidates_are_the_entities_of_earlier_sentences() -> None:
@@ -67,7 +72,7 @@ def test_ties_count_against_the_model(
 def test_the_words_after_the_gap_have_a_rank_of_their_own() -> None:
     gap, rest = np.array([-1.0, -4.0] + [0.0] * 6), np.array([-3.0, -1.0] + [0.0] * 6)
 
-    found = ClozeRecords.of([TEXT], [Filled(gap, rest)])
+    found = ClozeRecords.of([TEXT], [Completions(gap, rest)])
 
     assert (found.rank[0], found.rest_rank[0]) == (2, 1)
     assert (found.quantile[0], found.rest_quantile[0]) == (0.0, 1.0)
@@ -75,7 +80,7 @@ def test_the_words_after_the_gap_have_a_rank_of_their_own() -> None:
 
 
 def test_records_say_where_the_gap_is_as_the_token_records_do() -> None:
-    found = ClozeRecords.of([TEXT], [Filled(np.zeros(8), np.zeros(8))])
+    found = ClozeRecords.of([TEXT], [Completions(np.zeros(8), np.zeros(8))])
 
     assert found.document == ["tale"] * 3
     assert found.sentence.tolist() == [3, 4, 4]
@@ -87,7 +92,7 @@ def test_records_say_where_the_gap_is_as_the_token_records_do() -> None:
 
 def test_a_file_of_cloze_records_reads_back_as_it_was(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    found = ClozeRecords.of([TEXT], [Filled(rng.normal(size=8), rng.normal(size=8))])
+    found = ClozeRecords.of([TEXT], [Completions(rng.normal(size=8), rng.normal(size=8))])
     found.write(tmp_path / "cloze.csv")
 
     again = ClozeRecords.read(tmp_path / "cloze.csv")
@@ -124,7 +129,7 @@ def test_damaged_records_are_named_with_their_line(tmp_path: Path) -> None:
 
 def test_a_model_that_fills_too_few_candidates_is_caught() -> None:
     with pytest.raises(ValueError, match="7 log-likelihoods, expected 8"):
-        ClozeRecords.of([TEXT], [Filled(np.zeros(8), np.zeros(7))])
+        ClozeRecords.of([TEXT], [Completions(np.zeros(8), np.zeros(7))])
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
@@ -136,7 +141,7 @@ def test_no_rank_comes_from_numbers_that_are_not_finite(wrong: float) -> None:
 def test_chance_is_what_guessing_comes_to() -> None:
     rng = np.random.default_rng(0)
     trials = 4000
-    guesses = [Filled(rng.normal(size=8), rng.normal(size=8)) for _ in range(trials)]
+    guesses = [Completions(rng.normal(size=8), rng.normal(size=8)) for _ in range(trials)]
 
     summary = summarize_cloze(ClozeRecords.of([TEXT] * trials, guesses))
 
@@ -146,3 +151,15 @@ def test_chance_is_what_guessing_comes_to() -> None:
     assert summary.accuracy == pytest.approx(summary.chance_accuracy, abs=0.015)
     assert summary.reciprocal_rank == pytest.approx(summary.chance_reciprocal_rank, abs=0.015)
     assert summary.chance_accuracy == pytest.approx((1 / 2 + 1 / 3 + 1 / 3) / 3)
+
+
+def test_entities_that_the_model_cannot_tell_apart_are_ties() -> None:
+    model = build("baseline").float()
+    with torch.no_grad():
+        for table in (model.x.weight, model.output.weight, model.output.b):
+            table[3:6] = table[3]
+
+    scorer = Scorer(model, Vocabulary(tuple("abcdef"), entities=3))
+    completions = scorer.complete([(TALE, TEXT.gaps)])
+
+    assert ClozeRecords.of([TEXT], completions).quantile.tolist() == [0.0] * len(TEXT.gaps)

@@ -10,7 +10,7 @@ from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation.cloze import ClozeRecords, ClozeSummary, ClozeText, summarize_cloze
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.text_model import TextModel
+from dntm.model.scorer import Scorer
 
 ACTS = ("forged", "baked", "sang", "sailed")
 VOCABULARY = Vocabulary(ACTS, entities=3)
@@ -28,9 +28,9 @@ def train(model: DynamicTextModel, rng: random.Random, updates: int) -> None:
     for _ in range(updates):
         stories = [[VOCABULARY.encode(s) for s in story(rng).sentences] for _ in range(32)]
         plan = model.plan(stories, [False] * len(stories))
-        nats, tokens, _ = model.loss(plan, model.initial_state(len(stories)))
+        nats, _ = model.loss(plan, model.initial_state(len(stories)))
         adam.zero_grad()
-        (nats / tokens).backward()  # type: ignore[no-untyped-call]
+        (nats / len(plan.layout.targets)).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
 
@@ -48,7 +48,9 @@ def test_a_trained_dynamic_model_beats_chance_and_an_untrained_one_does_not() ->
         model.x.weight.mul_(10)  # words that differ clearly are learned in seconds
 
     def cloze() -> ClozeSummary:
-        return summarize_cloze(ClozeRecords.of(texts, TextModel(model, VOCABULARY).fill_all(texts)))
+        scorer = Scorer(model, VOCABULARY)
+        filled = scorer.complete((text.document, text.gaps) for text in texts)
+        return summarize_cloze(ClozeRecords.of(texts, filled))
 
     untrained = cloze()
     train(model, rng, updates=320)

@@ -33,9 +33,9 @@ from dntm.evaluation.word_baselines import (
     fit_context_baselines,
 )
 from dntm.model.config import ModelConfig, Variant
-from dntm.model.language_model import DynamicTextModel
-from dntm.model.text_model import TextModel
-from dntm.model.trace import trace
+from dntm.model.extensions.naming import nameable
+from dntm.model.language_model import DynamicTextModel, score_block
+from dntm.model.scorer import Scorer
 
 WORDS = tuple("the . a at and dog cat wolf barked purred howled ran met it , 17 x".split())
 VOCABULARY = Vocabulary(WORDS, entities=4)
@@ -49,7 +49,7 @@ def row(word: str) -> int:
     return VOCABULARY.row(word)
 
 
-def random_model(variant: Variant = "both") -> TextModel:
+def random_model(variant: Variant = "both") -> Scorer:
     """A model with random weights, x and y of different widths."""
     config = ModelConfig(
         vocabulary=len(VOCABULARY), entities=4, variant=variant, merging="gru",
@@ -60,32 +60,32 @@ def random_model(variant: Variant = "both") -> TextModel:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator))
-    return TextModel(model.eval(), VOCABULARY)
+    return Scorer(model.eval(), VOCABULARY)
 
 
-def model_that_says(word: str) -> TextModel:
+def model_that_says(word: str) -> Scorer:
     """A model for which every entity is, after any mention, a certain word in x; -x in y."""
     config = ModelConfig(
         vocabulary=len(VOCABULARY), entities=4, variant="both", merging="latest",
         embedding_dim=DIM, hidden_dim=DIM, encoder_dim=3, context_dim=2 * DIM,
     )  # fmt: skip
     model = DynamicTextModel(config).eval()
-    assert model.encoder is not None
-    assert model.x.W_d is not None
-    assert model.output.y.W_d is not None
+    assert model.memory.encoder is not None
+    assert model.x.W_dx is not None
+    assert model.W_dy is not None
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
         x = torch.randn(len(VOCABULARY), DIM, generator=torch.Generator().manual_seed(5))
         x[3:FIRST] = 0
         model.x.weight.copy_(x)
-        model.output.y.weight.copy_(x)
+        model.output.weight.copy_(x)
         # d' = ReLU(b_d) holds the positive numbers of x_w, and behind them the negative ones.
-        model.encoder.b_d.copy_(torch.cat((x[row(word)], -x[row(word)])))
+        model.memory.encoder.b_d.copy_(torch.cat((x[row(word)], -x[row(word)])))
         back = torch.cat((torch.eye(DIM), -torch.eye(DIM)), 1)
-        model.x.W_d.copy_(back)
-        model.output.y.W_d.copy_(-back)
-    return TextModel(model, VOCABULARY)
+        model.x.W_dx.copy_(back)
+        model.W_dy.copy_(-back)
+    return Scorer(model, VOCABULARY)
 
 
 @pytest.fixture(autouse=True)
@@ -128,12 +128,12 @@ def test_embeddings_after_each_mention_are_those_before_the_next_sentence() -> N
     (found, short) = model.mention_embeddings([document, document[:5]])
 
     window = model.model.plan([[*document, VOCABULARY.encode(["it"])]], every_context=True)
-    known = trace(model.model, window, model.model.initial_state(1)).begins
+    known = score_block(model.model, window, model.model.initial_state(1)).begins
     assert found.row.tolist() == [3 + n % 3 for n in range(47)]
     for n, entity in enumerate(found.row.tolist()):
         d = known[n + 1, entity - 3].unsqueeze(0)
         x = model.model.x.entity(torch.tensor([entity]), d)[0]
-        y = model.model.output.y.entity(torch.tensor([entity]), d)[0]
+        y = model.model.y_entity(torch.tensor([entity]), d)[0]
         torch.testing.assert_close(found.x[n], x, atol=1e-5, rtol=1e-4)
         torch.testing.assert_close(found.y[n], y, atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(short.x, found.x[:5], atol=1e-5, rtol=1e-4)
@@ -217,20 +217,19 @@ TEXT = [VOCABULARY.encode(sentence) for sentence in SENTENCES]
 PART = AnonymizedDocument(name="part", sentences=SENTENCES)
 
 
-def ranks(model: TextModel, passages: list[Passage], candidates: np.ndarray) -> meaning.HiddenWords:
+def ranks(model: Scorer, passages: list[Passage], candidates: np.ndarray) -> meaning.HiddenWords:
     return hidden_words(passages, predict(model, passages, {}), candidates)
 
 
 def test_the_map_of_a_la_carte_is_the_least_squares_of_plain_numpy() -> None:
     model = random_model()
-    x = model.word_embeddings()[0].double().numpy()
-    nameable = model.nameable()
+    x = model.model.x.weight.detach().double().numpy()
     _, found = fit_context_baselines([TEXT[:2], TEXT[2:]], model)
 
     contexts: dict[int, list[np.ndarray]] = {}
     for sentence in TEXT:
         for position, target in enumerate(sentence):
-            if nameable[target]:
+            if nameable(VOCABULARY)[target]:
                 contexts.setdefault(target, []).append(x[context(sentence, position)].mean(0))
     seen = [word for word, found in contexts.items() if len(found) > 1]
     u = np.array([np.mean(contexts[word], axis=0) for word in seen])
@@ -245,7 +244,7 @@ def test_the_map_of_a_la_carte_is_the_least_squares_of_plain_numpy() -> None:
 @pytest.mark.parametrize("counted", [True, False])
 def test_the_bag_has_sif_weights_and_lacks_the_common_component(*, counted: bool) -> None:
     model = random_model()
-    x = model.word_embeddings()[0].double().numpy()
+    x = model.model.x.weight.detach().double().numpy()
     found, _ = fit_context_baselines([TEXT[:2], TEXT[2:]], model, counted=counted)
 
     words = [r for sentence in TEXT for r in sentence if r >= FIRST]
@@ -257,7 +256,7 @@ def test_the_bag_has_sif_weights_and_lacks_the_common_component(*, counted: bool
     bags = []
     for sentence in TEXT:
         for position, target in enumerate(sentence):
-            if target >= FIRST + 2 and model.nameable()[target]:
+            if target >= FIRST + 2 and nameable(VOCABULARY)[target]:
                 around = context(sentence, position)
                 bags.append(np.mean([weights[c] * x[c] for c in around], axis=0))
     common = np.linalg.svd(np.array(bags))[2][0]
@@ -301,7 +300,7 @@ def test_a_model_that_says_dog_has_rank_1_where_a_dog_was_hidden() -> None:
 
     found = ranks(model, passages, candidates)
 
-    x = model.word_embeddings()[0][torch.from_numpy(candidates)]
+    x = model.model.x.weight.detach()[torch.from_numpy(candidates)]
     dog, cat = (int(np.nonzero(candidates == row(word))[0][0]) for word in ("dog", "cat"))
     nearer = plain_rank(x[dog], x, cat)
     farther = [plain_rank(-x[dog], x, answer) for answer in (dog, cat)]
@@ -331,7 +330,7 @@ def test_ranks_after_each_mention_are_those_of_the_embeddings_after_it() -> None
     found = ranks(model, passages, candidates)
 
     expected: dict[int, list[int]] = {}
-    x = model.word_embeddings()[0][torch.from_numpy(candidates)]
+    x = model.model.x.weight.detach()[torch.from_numpy(candidates)]
     for passage in passages:
         (read,) = model.mention_embeddings([passage.sentences])
         seen: dict[int, int] = {}
@@ -368,12 +367,12 @@ def test_definitions_are_ranked_among_all_words_that_can_be_named() -> None:
 
     found = definitions(model, given, {})
 
-    nameable = torch.from_numpy(np.nonzero(model.nameable())[0])
-    x = model.word_embeddings()[0][nameable]
-    dog, cat = (nameable.tolist().index(row(word)) for word in ("dog", "cat"))
+    rows = np.nonzero(nameable(VOCABULARY))[0].tolist()
+    x = model.model.x.weight.detach()[rows]
+    dog, cat = (rows.index(row(word)) for word in ("dog", "cat"))
     nearer = plain_rank(x[dog], x, cat)
     assert (found.words, found.unknown, found.without_gap) == (2, 2, 1)
-    assert found.candidates == len(nameable) == 12
+    assert found.candidates == len(rows) == 12
     assert found.ranks["x"].median_rank == (1 + nearer) / 2
     assert found.ranks["most frequent"].median_rank == (dog + cat) / 2 + 1
 
@@ -384,7 +383,7 @@ def rated(group: str, probes: str, ratings: Sequence[float], text: str = "a ___ 
 
 def test_trials_correlate_ratings_with_cosines() -> None:
     model = model_that_says("dog")
-    x = model.word_embeddings()[0]
+    x = model.model.x.weight.detach()
     probes = "dog cat wolf barked it"
     near = [cos(x[row("dog")], x[row(probe)]) for probe in probes.split()]
     ratings = [5.0, 1.0, 4.0, 2.0, 2.0]
@@ -399,7 +398,7 @@ def test_trials_correlate_ratings_with_cosines() -> None:
 
 def test_unknown_probes_say_nothing_and_uninformative_trials_count_as_0() -> None:
     model = model_that_says("dog")
-    x = model.word_embeddings()[0]
+    x = model.model.x.weight.detach()
     near = [cos(x[row("dog")], x[row(probe)]) for probe in ("dog", "cat")]
     given = [
         rated("a", "dog zork cat", [3.0, 1.0, 2.0]),
@@ -418,7 +417,7 @@ def test_unknown_probes_say_nothing_and_uninformative_trials_count_as_0() -> Non
 
 def interval(groups: str) -> tuple[float, float]:
     model = model_that_says("dog")
-    x = model.word_embeddings()[0]
+    x = model.model.x.weight.detach()
     probes = "dog cat wolf"
     near = np.array([cos(x[row("dog")], x[row(probe)]) for probe in probes.split()])
     given = [rated(g, probes, (near if g.isupper() else -near).tolist()) for g in groups]
@@ -456,7 +455,8 @@ def test_pairs_correlate_similarities_with_the_cosines_of_both_tables() -> None:
     found = pairs(model, [*given, ("dog", "zork", 9.0)])
 
     ratings = [rating for _, _, rating in given]
-    for table, value in zip(model.word_embeddings(), (found.x, found.y), strict=True):
+    tables = (model.model.x.weight.detach(), model.model.output.weight.detach())
+    for table, value in zip(tables, (found.x, found.y), strict=True):
         near = [cos(table[row(a.lower())], table[row(b)]) for a, b, _ in given]
         assert value == pytest.approx(spearmanr(near, ratings).statistic)
     assert (found.pairs, found.left_out) == (4, 1)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.evaluation.cloze import ClozeRecords, ClozeText, Filled
+from dntm.evaluation.cloze import ClozeRecords, ClozeText
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.evaluation.uncertainty import (
@@ -17,6 +17,7 @@ from dntm.evaluation.uncertainty import (
     paired_bootstrap,
     whole_documents,
 )
+from dntm.model.completion import Completions
 
 RNG = np.random.default_rng(11)
 TEXTS = [
@@ -82,7 +83,7 @@ def test_document_sums_add_up_to_the_groups_perplexity() -> None:
 def test_cloze_sums_add_up_to_the_mean_quantile() -> None:
     texts = [ClozeText.of(document) for document in TEXTS]
     count = [sum(len(gap.candidates) for gap in text.gaps) for text in texts]
-    records = ClozeRecords.of(texts, [Filled(RNG.normal(size=n), np.zeros(n)) for n in count])
+    records = ClozeRecords.of(texts, [Completions(RNG.normal(size=n), np.zeros(n)) for n in count])
 
     found = cloze_sums([records])
 

@@ -18,13 +18,17 @@ def reader(trained: Path) -> Reader:
     return Reader.from_pretrained(trained)
 
 
-@pytest.fixture(scope="session", params=[*get_args(Variant), "salience", "pointer"])
+@pytest.fixture(scope="session", params=[*get_args(Variant), "extended", "transformer"])
 def any_reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Reader:
     """A reader of each kind of model there is."""
-    terms = {term: request.param == term for term in ("salience", "pointer")}
-    variant: Variant = "both" if any(terms.values()) else request.param
     folder = tmp_path_factory.mktemp("any") / "model"
-    return Reader.from_pretrained(checkpoint(folder, variant, **terms))
+    if request.param == "extended":
+        checkpoint(folder, extensions=("entity-residual", "salience", "unseen-pooling", "pointer"))
+    elif request.param == "transformer":
+        checkpoint(folder, core="transformer")
+    else:
+        checkpoint(folder, request.param)
+    return Reader.from_pretrained(folder)
 
 
 @pytest.fixture

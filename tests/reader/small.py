@@ -8,7 +8,7 @@ from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.checkpoint import save_pretrained
-from dntm.model.config import ModelConfig, Variant
+from dntm.model.config import CoreName, Extension, ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel
 from dntm.reader.reading import Reading, SentenceReading
 from dntm.reader.text import PreparedText, Word
@@ -34,18 +34,19 @@ def checkpoint(
     seed: int = 7,
     vocabulary: Vocabulary = VOCABULARY,
     *,
-    salience: bool = False,
-    pointer: bool = False,
+    extensions: tuple[Extension, ...] = (),
+    core: CoreName = "lstm",
 ) -> Path:
     """Write a checkpoint whose parameters, biases too, are all large enough to matter."""
     config = ModelConfig(
         vocabulary=len(vocabulary),
         entities=vocabulary.entities,
         variant=variant,
-        salience=salience,
-        pointer=pointer,
-        embedding_dim=6,
-        hidden_dim=5,
+        extensions=extensions,
+        core=core,
+        embedding_dim=6 if core == "lstm" else 8,
+        hidden_dim=5 if core == "lstm" else 8,
+        heads=2,
         encoder_dim=4,
         context_dim=7,
     )

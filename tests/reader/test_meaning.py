@@ -9,8 +9,8 @@ from torch import Tensor
 
 from dntm.evaluation.topic import TOPIC, Topic
 from dntm.model.config import Variant
-from dntm.model.dynamic_embedding import DynamicEmbedding
-from dntm.model.naming import Naming
+from dntm.model.extensions.naming import Naming
+from dntm.model.language_model import DynamicTextModel
 from dntm.reader.meaning import Meanings, confidence_label, content_words, highest
 from dntm.reader.reader import Reader
 from dntm.reader.reading import EntityReading
@@ -58,9 +58,16 @@ def d_of(state: EntityReading) -> Tensor:
     return torch.tensor(state.representation, dtype=torch.float64)
 
 
-def embedding(table: DynamicEmbedding, entity: int, d: Tensor) -> Tensor:
-    """x_e or y_e, written out."""
-    return table.weight[VOCABULARY.entity_row(entity)] + (0 if table.W_d is None else table.W_d @ d)
+def x_of(model: DynamicTextModel, entity: int, d: Tensor) -> Tensor:
+    """Eq. 9."""
+    x = model.x.weight[VOCABULARY.entity_row(entity)]
+    return x if model.x.W_dx is None else x + model.x.W_dx @ d
+
+
+def y_of(model: DynamicTextModel, entity: int, d: Tensor) -> Tensor:
+    """Eq. 10."""
+    y = model.output.weight[VOCABULARY.entity_row(entity)]
+    return y if model.W_dy is None else y + model.W_dy @ d
 
 
 def test_vectors_follow_an_entity_through_all_sentences(reader: Reader) -> None:
@@ -87,7 +94,7 @@ def test_a_representation_is_the_models_own(reader: Reader) -> None:
     trail = reader.read(PREPARED).trail(2)
 
     assert [index for index, _ in trail] == [0, 2, 3]
-    assert trail[-1][1].representation == pytest.approx(after.memory[0, 1].tolist(), abs=1e-12)
+    assert trail[-1][1].representation == pytest.approx(after.memory.d[0, 1].tolist(), abs=1e-12)
     assert trail[-1][1].occurrence == 3
 
 
@@ -98,8 +105,8 @@ def test_nearest_words_follow_their_formula(
     index, state = reader.read(PREPARED).trail(1)[1]
 
     for table, vector, found in (
-        (model.x.weight, embedding(model.x, 1, d_of(state)), state.input_words),
-        (model.output.y.weight, embedding(model.output.y, 1, d_of(state)), state.output_words),
+        (model.x.weight, x_of(model, 1, d_of(state)), state.input_words),
+        (model.output.weight, y_of(model, 1, d_of(state)), state.output_words),
     ):
         nearness = near(table, vector)
         expected = sorted(nearness, key=lambda word: -nearness[word])[:8]
@@ -126,21 +133,21 @@ def test_a_word_near_to_every_entity_does_not_win(reader: Reader) -> None:
 
     vectors = model.x.weight[[VOCABULARY.row(word) for word in COMPARED]]
     for entity, meaning in enumerate(found, start=1):
-        x = embedding(model.x, entity, d[0])
+        x = x_of(model, entity, d[0])
         assert COMPARED[int(torch.cosine_similarity(vectors, x, dim=1).argmax())] == "river"
         assert meaning.input_words[0].word != "river"
 
 
 def test_predicted_words_follow_their_formula(reader: Reader) -> None:
     model = copy.deepcopy(reader.models.dynamic)
-    model.naming = naming(6.5)
+    model.terms["naming"] = naming(6.5)
     named = Reader(replace(reader.models, dynamic=model))
     _, state = named.read(PREPARED).trail(2)[1]
 
     topic = Topic(model.x.weight, VOCABULARY.entities)
     read = [VOCABULARY.encode(DOCUMENT.sentences[index]) for index in (0, 2)]
     c = topic.of(read[0]) + topic.of(read[1])
-    x = embedding(model.x, 2, d_of(state))
+    x = x_of(model, 2, d_of(state))
     g = x + TOPIC * x.norm() * c / c.norm()
     expected = softmax({
         word: 6.5 * float(torch.cosine_similarity(g, model.x.weight[VOCABULARY.row(word)], dim=0))
@@ -158,7 +165,7 @@ def test_predicted_words_follow_their_formula(reader: Reader) -> None:
 
 def test_topics_are_kept_when_a_stream_continues(reader: Reader) -> None:
     model = copy.deepcopy(reader.models.dynamic)
-    model.naming = naming(6.5)
+    model.terms["naming"] = naming(6.5)
     named = Reader(replace(reader.models, dynamic=model))
     texts = "Ann met Bo. The river left Ann.", "Ann met Bo. The river left Ann. Bo met Ann at home."
 
@@ -220,9 +227,9 @@ def test_gained_and_lost_words_follow_the_change_of_probability(
     (_, before), (_, after) = reader.read(PREPARED).trail(1)[:2]
 
     nears = [
-        near(model.output.y.weight, embedding(model.output.y, 1, d_of(state)))
+        near(model.output.weight, y_of(model, 1, d_of(state)))
         if variant == "output"
-        else near(model.x.weight, embedding(model.x, 1, d_of(state)))
+        else near(model.x.weight, x_of(model, 1, d_of(state)))
         for state in (before, after)
     ]
     then, now = (softmax({word: 10 * n for word, n in values.items()}) for values in nears)
@@ -254,9 +261,9 @@ def test_calibration_compares_confidence_with_the_true_word(reader: Reader) -> N
     model = copy.deepcopy(reader.models.dynamic)
     x = model.x.weight.detach()[torch.tensor([VOCABULARY.row(w) for w in ("river", "man")])]
 
-    model.naming = naming(30.0)
+    model.terms["naming"] = naming(30.0)
     sure = Meanings(model, VOCABULARY).calibration(x, ["river", "river"])
-    model.naming = naming(0.0)
+    model.terms["naming"] = naming(0.0)
     unsure = Meanings(model, VOCABULARY).calibration(x, ["river", "man"])
 
     assert sure == [("high confidence", True), ("high confidence", False)]

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +5,7 @@ import pytest
 
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model import checkpoint as checkpoint_module
-from dntm.model.text_model import TextModel
+from dntm.model.scorer import Scorer
 from dntm.reader.reader import Reader
 from tests.reader.small import (
     DOCUMENT,
@@ -27,7 +26,7 @@ def test_the_default_static_model_is_the_model_with_empty_memory(
     for sentence in DOCUMENT.sentences:
         [scores], after = model.score(model.plan([[VOCABULARY.encode(sentence)]]), state)
         expected += (-scores).tolist()
-        state = replace(after, memory=model.initial_state(1).memory)
+        state = after._replace(memory=model.initial_state(1).memory)
 
     reading = any_reader.read(PREPARED, unit="nats")
 
@@ -42,13 +41,14 @@ def test_the_static_model_is_the_baseline_given_or_found_in_the_checkpoint(
 ) -> None:
     folder = checkpoint(tmp_path / "d")
     baseline = checkpoint(tmp_path / ("d/static" if inside else "a"), "baseline", seed=3)
-    model = TextModel.load(baseline)
+    model = Scorer.load(baseline)
     model.model.double()
+    [expected] = model.score([DOCUMENT])
 
     reader = Reader.from_pretrained(folder, None if inside else baseline)
 
     found = static_surprisals(reader.read(PREPARED, unit="nats"))
-    np.testing.assert_allclose(found, -model.score(DOCUMENT), atol=1e-12)
+    np.testing.assert_allclose(found, -expected, atol=1e-12)
 
 
 def test_a_static_model_must_be_a_baseline_over_the_same_words(
@@ -65,7 +65,7 @@ def test_a_static_model_must_be_a_baseline_over_the_same_words(
 
 def test_the_bundled_model_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint_module, "SHIPPED", tmp_path / "pretrained")
-    with pytest.raises(ValueError, match="no model given, and none comes with this"):
+    with pytest.raises(ValueError, match="no model given, and this installation has no"):
         Reader.from_pretrained()
 
     checkpoint(tmp_path / "pretrained")

@@ -148,7 +148,7 @@ def test_temperature_zero_takes_the_most_likely_token(any_reader: Reader) -> Non
 
 
 def test_each_sampled_sentence_is_read_before_the_next(tmp_path: Path) -> None:
-    reader = Reader.from_pretrained(checkpoint(tmp_path / "d", seed=8))
+    reader = Reader.from_pretrained(checkpoint(tmp_path / "d", seed=2))
 
     found = reader.continue_text(STORY, sentences=2, temperature=0.0)
 

@@ -9,8 +9,8 @@ import pytest
 
 from dntm.corpus.document import Document, Mention
 from dntm.evaluation.groups import score_groups
-from dntm.evaluation.records import Records
-from dntm.model.text_model import TextModel
+from dntm.evaluation.records import records_of
+from dntm.model.scorer import Scorer
 from dntm.reader.reader import Reader
 from dntm.reader.reading import COLUMNS
 from tests.reader.small import (
@@ -26,14 +26,15 @@ from tests.reader.small import (
 
 
 def test_surprisals_are_those_of_the_model(any_reader: Reader) -> None:
-    model = TextModel(any_reader.models.dynamic, any_reader.vocabulary)
+    scorer = Scorer(any_reader.models.dynamic, any_reader.vocabulary)
+    [expected] = scorer.score([DOCUMENT])
 
     nats = any_reader.read(PREPARED, unit="nats")
     bits = any_reader.read(PREPARED)
 
-    np.testing.assert_allclose(surprisals(nats), -model.score(DOCUMENT), atol=1e-12)
+    np.testing.assert_allclose(surprisals(nats), -expected, atol=1e-12)
     np.testing.assert_allclose(np.array(surprisals(bits)) * math.log(2), surprisals(nats))
-    assert nats.surprisal == pytest.approx(-model.score(DOCUMENT).sum())
+    assert nats.surprisal == pytest.approx(-expected.sum())
 
 
 def test_every_token_has_its_words_group_and_occurrence(reader: Reader) -> None:
@@ -58,8 +59,8 @@ def test_the_totals_of_the_groups_are_those_of_table_2(reader: Reader) -> None:
 
     totals = reader.read(prepared(document), unit="nats").totals()
 
-    scores = TextModel(reader.models.dynamic, reader.vocabulary).score(document)
-    expected = score_groups(Records.of([document], [scores]))
+    scorer = Scorer(reader.models.dynamic, reader.vocabulary)
+    expected = score_groups(records_of(scorer, [document]))
     names = {"all": "all", "new": "first_mentions", "reappearing": "reappearing",
              "following": "following"}  # fmt: skip
     assert expected["following"].tokens == 7

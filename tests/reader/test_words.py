@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
-from dntm.corpus.rows import encode
+from dntm.corpus.entity_slots import encode
 from dntm.reader.reader import Reader
 from tests.reader.small import STORY
 
@@ -128,7 +128,7 @@ def test_an_unseen_entity_starts_at_zero_and_an_evicted_one_continues(reader: Re
     assert names["Lou"].row == names["Bo"].row == 4
     assert zap.position is not None
     assert lou.position is not None
-    kept = zap.position.states.dynamic.kept[0].memories[2].d[: len(first.representation)]
+    kept = zap.position.states.dynamic.memory.evicted[0][2][: len(first.representation)]
     assert kept.tolist() == pytest.approx(first.representation, abs=1e-9)
     assert names["ox"].change == pytest.approx(
         torch.dist(kept, torch.tensor(names["ox"].representation, dtype=kept.dtype)).item(),

@@ -242,7 +242,7 @@ def test_the_terminal_shows_notes_below_the_value() -> None:
 def test_settings_stand_next_to_the_papers(tmp_path: Path) -> None:
     folder = study(tmp_path / "study", {"A": PAPER_LIKE["A"]})
     config = StudyConfig.from_yaml(folder.settings)
-    model = replace(config.model, salience=True, hidden_dim=64)
+    model = replace(config.model, extensions=("salience",), hidden_dim=64)
     folder.settings.write_text(replace(config, model=model, seeds=(1,)).to_yaml())
 
     table = next(t for t in make_report(read_results(folder)).tables if t.key == "settings")
@@ -251,7 +251,7 @@ def test_settings_stand_next_to_the_papers(tmp_path: Path) -> None:
         "corpus": ("texts.jsonl", "ontonotes"),
         "text": ("none", "gigaword"),
         "model.hidden_dim": ("64", "512"),
-        "model.salience": ("yes", "no"),
+        "model.extensions": ("salience", "none"),
     }
 
 

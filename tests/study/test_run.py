@@ -10,7 +10,7 @@ import yaml
 from dntm.corpus.dataset import Dataset
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
-from dntm.model.text_model import TextModel
+from dntm.model.scorer import Scorer
 from dntm.settings import merged
 from dntm.study.config import (
     PRESETS,
@@ -44,8 +44,8 @@ def test_the_records_are_the_scores_of_the_best_weights(
     run_one(folder, config, run, quiet)
 
     documents = list(Dataset.open(folder.dataset).documents("test"))
-    model = TextModel.load(folder.run(run))
-    expected = np.concatenate([model.score(document) for document in documents])
+    model = Scorer.load(folder.run(run))
+    expected = np.concatenate(list(model.score(documents)))
     records = Records.read(folder.run(run) / "records-test.csv")
     np.testing.assert_allclose(records.log_probability, expected, atol=1e-5)
     assert folder.finished(run)
@@ -99,7 +99,7 @@ def test_baselines_are_added_to_a_study_and_have_a_table(
     one = with_baselines(replace(one, model=replace(one.model, heads=1)))
     save_settings(folder, one)
     runs = {run.name: run for run in all_runs(one)}
-    names = ("n-gram-1", "A-cache-1", "transformer-1", "D-pointer-1")
+    names = ("n-gram-1", "A-cache-1", "D-transformer-1", "D-pointer-1")
 
     for name in names:
         run_one(folder, one, runs[name], quiet)
@@ -108,7 +108,7 @@ def test_baselines_are_added_to_a_study_and_have_a_table(
     assert all(folder.finished(runs[name]) for name in (*names, "A-1"))  # a cache needs its model
     table = next(table for table in report.tables if table.key == "baselines")
     shown = {row["model"]: row for row in table.data}
-    assert list(shown) == ["A", "n-gram", "A-cache", "transformer", "D-pointer"]
+    assert list(shown) == ["A", "n-gram", "A-cache", "D-transformer", "D-pointer"]
     for model, row in shown.items():
         records = Records.read(folder.path / "runs" / f"{model}-1" / "records-test.csv")
         assert row["all"] == pytest.approx(score_groups(records)["all"].perplexity)

@@ -110,7 +110,7 @@ def test_a_model_trained_on_hidden_words_shows_its_confidence(
     reader: Reader, visit: Callable[..., Page]
 ) -> None:
     model = copy.deepcopy(reader.models.dynamic)
-    model.naming = naming(8.0)
+    model.terms["naming"] = naming(8.0)
     named = Reader(replace(reader.models, dynamic=model))
     [*_, (_, state)] = named.read(TEXT, entities=("names", "unknown")).trail(1)
     assert state.confidence is not None
