@@ -57,7 +57,7 @@ def test_an_exported_model_reads_as_the_run_does_to_half_precision(
 
     document = next(dntm.Dataset.open(dataset).documents("test"))
     for name, exported in (("d", tmp_path / "m"), ("a", tmp_path / "m" / "static")):
-        ours, theirs = dntm.load(exported).score(document), dntm.load(runs / name).score(document)
+        ours, theirs = (next(dntm.load(path).score([document])) for path in (exported, runs / name))
         assert ours == pytest.approx(theirs, abs=0.02)
     weights, _ = from_pretrained(tmp_path / "m")
     trained, _ = from_pretrained(runs / "d" / "best")

@@ -84,7 +84,7 @@ def test_a_failed_save_leaves_the_last_checkpoint_unchanged(
     def full_disk(_: Vocabulary) -> str:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(Vocabulary, "text", full_disk)
+    monkeypatch.setattr(Vocabulary, "labels", full_disk)
     with pytest.raises(OSError, match="no space"):
         save_pretrained(build("both", "max").float(), VOCABULARY, saved)
 

@@ -12,14 +12,13 @@ from torch import Tensor
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entity_slots import DocumentRows, SlotAllocator, encode
 from dntm.corpus.vocabulary import EOS, Vocabulary, entity_rows
-from dntm.model.blockwise_scores import score_block
 from dntm.model.config import ModelConfig
 from dntm.model.fast.layout import indices
 from dntm.model.fast.read import query, read
 from dntm.model.fast.window import windows
-from dntm.model.language_model import DynamicTextModel
-from dntm.model.query import Query
-from dntm.model.state import State
+from dntm.model.language_model import DynamicTextModel, score_block
+from dntm.model.output_layer import Query
+from dntm.model.parameters import State
 from tests.model.small import ALL_EXTENSIONS, backward, configure
 
 WORDS = ("met", "saw", "left", "home", "the", ".")

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.config import Merging
-from dntm.model.extensions import document_cache, pointer
-from dntm.model.extensions.mentions import MentionState, follow
+from dntm.model.extensions import pointer
 from dntm.model.extensions.naming import Naming, nameable
 from dntm.model.extensions.pointer import Pointer
 from dntm.model.extensions.reference import ExtendedReference
+from dntm.model.extensions.salience import MentionState, follow
 from dntm.model.extensions.unseen_pooling import LATER
 from dntm.model.language_model import DynamicTextModel
 from tests.model.small import (
@@ -46,7 +46,7 @@ def copying(r: Tensor) -> DynamicTextModel:
 def test_tokens_beyond_the_size_of_the_cache_are_not_copied(
     sentences_per_window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(document_cache, "SIZE", 2)
+    monkeypatch.setattr(pointer, "SIZE", 2)
     model, text = copying(torch.zeros(pointer.AGES)), [[BOS, 7, 8, EOS], [BOS, 9, 10, EOS]]
 
     state, found = model.initial_state(1), []

@@ -11,8 +11,8 @@ from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import parameter_count
+from dntm.model.parameters import State
 from dntm.model.scorer import Scorer
-from dntm.model.state import State
 from tests.model.small import (
     ALL_EXTENSIONS,
     BOS,

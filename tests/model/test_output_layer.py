@@ -6,8 +6,7 @@ from torch import Tensor
 
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model import output_layer
-from dntm.model.output_layer import OutputLayer
-from dntm.model.query import MASKED, CopyLogits, Query
+from dntm.model.output_layer import MASKED, CopyLogits, OutputLayer, Query
 from tests.model.small import backward
 
 ROWS, ENTITIES = 400, 5
