@@ -1,10 +1,10 @@
-"""`make torture`: damaged input, kills and rude clients, many of each, from a seed.
+"""`make torture`: damaged input, kill -9 and odd requests, many of each, from a seed.
 
-    trying.py     what is counted, and how bytes and JSON are damaged
-    readers.py    damaged corpora, vectors and lists; shapes that once took long
+    trying.py     counts, and how bytes and JSON are damaged
+    readers.py    damaged corpora, vectors and lists; shapes that once were slow
     saved.py      damaged checkpoints, states, datasets, stores and settings
-    kills.py      kill -9 at any moment of train, pretrain, data build and reproduce
-    page.py       odd requests, many readers, clients that say or take nothing
+    kills.py      kill -9 at random moments of train, pretrain, data build and reproduce
+    page.py       odd requests and many readers at once
 
 It prints the table of docs/reliability.md. A small sample of each is part of the tests.
 """

@@ -1,4 +1,4 @@
-"""`python -m tests.torture`: everything, or one part, as many times as the docs say."""
+"""`python -m tests.torture`: all attacks, or some of them with --only."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""kill -9 at any moment: whatever was running ends, taken up again, with the same bits.
+"""kill -9 at random moments: a command that is repeated ends with the bits of one never killed.
 
 Commands run in forks of a process that has PyTorch loaded but has computed nothing yet, so that a
 kill costs no import. (Runs of a study are processes of their own, which the study starts.)

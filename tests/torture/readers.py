@@ -106,7 +106,7 @@ def _read_text(path: Path, number: int) -> None:
 
 
 def shapes(folder: Path, size: int) -> Tally:
-    """Texts of so many bytes, of shapes that once took time out of all proportion."""
+    """Texts of this size with shapes that once took more than linear time."""
     tally = Tally(f"shapes of {size // 1000:,} kB")
     forms: dict[str, Format] = {"u": "conllu", "2012": "conll2012"}
     made: list[tuple[str, Format, bytes]] = []

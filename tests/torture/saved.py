@@ -1,4 +1,4 @@
-"""Damaged checkpoints, states, datasets, stores and settings: refused, or read as they were."""
+"""Damaged checkpoints, states, datasets, stores and settings: refused, or read without change."""
 
 import dataclasses
 import io
@@ -178,7 +178,7 @@ def _edit(tensors: dict[str, Any], rng: random.Random) -> None:
 
 
 def copied(made: Path, target: Path) -> Path:
-    """A copy that can be damaged; its settings name what lies beside them."""
+    """Make a copy to damage; its settings name the paths of the copy."""
     shutil.copytree(made, target)
     for name in ("run", "pretraining"):
         settings = target / name / "config.yaml"

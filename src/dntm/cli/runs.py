@@ -1,6 +1,5 @@
 """Shared by commands: threads and device, runs and their datasets, tables."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,6 @@ from dntm.files import resolved
 from dntm.settings import read_yaml, typed
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from dntm.model.scorer import Scorer
     from dntm.training.processes import Device
 
@@ -41,19 +38,6 @@ class Computing(Threads):
 
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """The device; auto: CUDA if available, else the CPU."""
-
-
-def refuse_unused(options: "DataclassInstance", names: str, why: str, prefix: str = "") -> None:
-    """ValueError where one of these options has another value than its default, and no effect.
-
-    `names` have blanks between them; `why` goes on after "--name has no effect".
-    """
-    for field in dataclasses.fields(options):
-        made = field.default_factory
-        default = field.default if made is dataclasses.MISSING else made()
-        if field.name in names.split() and getattr(options, field.name) != default:
-            name = field.name.strip("_").replace("_", "-")
-            raise ValueError(f"--{prefix}{'no-' * (default is True)}{name} has no effect {why}")
 
 
 def own_dataset_of(run: Path, other: Dataset) -> Dataset:

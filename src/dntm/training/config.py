@@ -202,7 +202,7 @@ class PretrainConfig:
     """Word vectors to start from, in the text format of GloVe and word2vec, optionally gzipped."""
     start_from: Path | None = None
     """A pretraining run with the same words to start from; or a language model that names hidden
-    words, of which only the encoder is trained."""
+    words: then only its encoder is trained."""
     dataset: Path | None = None
     """A dataset whose words all get a row, for a language model that is trained on it."""
     seed: int = 1
