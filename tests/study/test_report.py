@@ -16,7 +16,7 @@ from dntm.evaluation.records import Records
 from dntm.evaluation.uncertainty import mean_and_error
 from dntm.study.config import StudyConfig, StudyFolder
 from dntm.study.document import Entry, Row, Table
-from dntm.study.paper import PAPER_TABLE_3
+from dntm.study.models import PAPER_TABLE_3
 from dntm.study.report import as_csv, as_html, as_markdown, as_text, make_report, write_report
 from dntm.study.results import read_results
 from dntm.study.tables import table_3

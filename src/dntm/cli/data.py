@@ -21,7 +21,7 @@ from dntm.evaluation.groups import as_plain, score_groups
 from dntm.evaluation.records import ideal_records
 from dntm.files import resolved
 from dntm.settings import cut
-from dntm.study.paper import PAPER_TABLE_1, TABLE_1_ROWS
+from dntm.study.models import PAPER_TABLE_1, TABLE_1_ROWS
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from dntm.study.document import (
     plus_minus,
     signed,
 )
-from dntm.study.models import StudyModel
-from dntm.study.paper import PAPER_TABLE_1, PAPER_TABLE_3, PAPER_TABLE_4, TABLE_1_ROWS
+from dntm.study.models import PAPER_TABLE_1, PAPER_TABLE_3, PAPER_TABLE_4, TABLE_1_ROWS, StudyModel
 from dntm.study.results import CLOZE_TEST, StudyResults
 
 BASELINE = "A"
