@@ -108,7 +108,7 @@ def test_errors_name_the_bad_setting_and_leave_no_folder(
     assert "unknown setting 'modells'" in fails(capsys, *start, "--config", tmp_path / "odd.yaml")
     assert "--corpus nowhere does not exist" in fails(capsys, *start, "--corpus", "nowhere")
     assert "--text nowhere does not exist" in fails(capsys, *start, "--text", "nowhere")
-    assert "no pretraining checkpoint" in fails(capsys, *start, "--pretrained", tmp_path)
+    assert "is not a pretraining checkpoint" in fails(capsys, *start, "--pretrained", tmp_path)
     assert "at most one of them" in fails(capsys, *start, "--pretrained", "a", "--text", "b")
     assert "--only Z matches no run" in fails(capsys, *start, "--only", "Z")
     assert "expected at least one, each once" in fails(capsys, *start, "--seeds", "1", "1")
