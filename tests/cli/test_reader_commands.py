@@ -3,6 +3,7 @@ import io
 import json
 import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,37 @@ from tests.reader.small import STORY, TALES
 def story(tmp_path: Path) -> Path:
     (tmp_path / "story.txt").write_text(STORY)
     return tmp_path / "story.txt"
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes.update(name for name, _ in attrs)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_an_html_page_takes_the_text_as_data_and_needs_nothing_else(
+    model: Path, tmp_path: Path
+) -> None:
+    evil = '<script>alert("Ann")</script> met <img src=x onerror=y> Ann & "Ann" . Ann left .'
+    (tmp_path / "<b>.txt").write_text(evil)
+
+    source, target = tmp_path / "<b>.txt", tmp_path / "o.html"
+    run("read", source, "--model", model, "--format", "html", "--output", target)
+
+    page = Tags()
+    page.feed(target.read_text())
+    assert not {"script", "img", "b", "link", "iframe"}.intersection(page.tags)
+    assert not {"onerror", "src", "href"}.intersection(page.attributes)
+    assert "< script >" in page.text.replace("\n", " ")
 
 
 def test_read_prints_the_text_and_the_states_of_each_entity(

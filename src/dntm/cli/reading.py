@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.render import json_line, text_lines, tsv_line
+from dntm.cli.render import html_page, json_line, text_lines, tsv_line
 from dntm.cli.runs import printable
 from dntm.corpus.document import Document
 from dntm.corpus.formats import (
@@ -172,8 +172,8 @@ class Read:
     input."""
     document: int = 1
     """Which document of the file, counted from 1."""
-    format: Literal["text", "json"] = "text"
-    """text: for the terminal; json: everything (see dntm score for tables)."""
+    format: Literal["text", "html", "json"] = "text"
+    """text: for the terminal; html: a page; json: everything (see dntm score for tables)."""
     output: Path | None = None
     """Output file; if omitted, standard output."""
     unit: Unit = "bits"
@@ -190,6 +190,8 @@ class Read:
         reading = reader.read(self.options.prepared(reader, text), unit=self.unit)
         if self.format == "json":
             lines = iter([json.dumps(reading.to_dict(), ensure_ascii=False)])
+        elif self.format == "html":
+            lines = iter([html_page(reading)])
         else:
             lines = text_lines(reading, colour=self._in_colour())
         if self.output is None:

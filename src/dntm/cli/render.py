@@ -1,4 +1,4 @@
-"""A reading as text for the terminal, and as a table of tokens.
+"""A reading as text for the terminal, as an HTML page, and as a table of tokens.
 
 In colour, each entity has its own colour and a word's background shade is its surprisal; without
 colour an entity is followed by its number. Control characters are replaced.
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from dntm.cli.runs import printable
 from dntm.reader.reading import EntityReading, Reading, SentenceReading, TokenReading, Unit, in_bits
-from dntm.reader.text import as_prose
+from dntm.reader.text import as_prose, spaces_before
 
 _COLOURS = (31, 32, 33, 34, 35, 36, 91, 92, 93, 94, 95, 96)
 _SHADES = (None, 233, 235, 237, 239, 241)
@@ -20,6 +20,7 @@ _STEP = 3.0
 """Bits from one shade to the next."""
 _SHOWN = 5
 """Words per list."""
+_SURPRISALS = ("surprisal", "static_surprisal")
 
 
 def text_lines(reading: Reading, *, colour: bool) -> Iterator[str]:
@@ -43,7 +44,7 @@ def text_lines(reading: Reading, *, colour: bool) -> Iterator[str]:
     yield f"{reading.unit + ' per token':<16}{'tokens':>8}{'dynamic':>10}{'static':>10}"
     for group, total in reading.totals().items():
         if count := int(total["tokens"]):
-            means = (total[name] / count for name in ("surprisal", "static_surprisal"))
+            means = (total[name] / count for name in _SURPRISALS)
             yield f"{group:<16}{count:>8}" + "".join(f"{mean:>10.3f}" for mean in means)
 
 
@@ -75,8 +76,64 @@ def _state(state: EntityReading) -> str:
     from dntm.reader.meaning import confidence_label  # it needs torch, which tables do not
 
     label = confidence_label(state.confidence)
-    words = [near.word for near in (state.predicted_words or state.input_words)[:_SHOWN]]
-    return f"{printable(', '.join(words))}{f' ({label})' if label else ''}"
+    return f"{printable(', '.join(_words(state)))}{f' ({label})' if label else ''}"
+
+
+def _words(state: EntityReading) -> list[str]:
+    return [near.word for near in (state.predicted_words or state.input_words)[:_SHOWN]]
+
+
+def html_page(reading: Reading) -> str:
+    """The reading as a page that needs no other file."""
+    from jinja2 import Environment, PackageLoader
+
+    environment = Environment(
+        loader=PackageLoader("dntm.cli"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    entities = [
+        {"number": number, "name": name, "states": _html_states(reading, number)}
+        for number, name in reading.entities.items()
+    ]
+    totals = [
+        [group, count, *(f"{total[name] / count:.3f}" for name in _SURPRISALS)]
+        for group, total in reading.totals().items()
+        if (count := int(total["tokens"]))
+    ]
+    return environment.get_template("reading.html").render(
+        reading=reading,
+        sentences=[_html_tokens(sentence, reading.unit) for sentence in reading.sentences],
+        entities=entities,
+        totals=totals,
+        # The golden angle: neighbouring entities have different hues.
+        color=lambda entity: f"hsl({entity * 137.508 % 360:.0f} 70% 45%)",
+    )
+
+
+def _html_tokens(sentence: SentenceReading, unit: Unit) -> list[dict[str, object]]:
+    tokens = [token for token in sentence.tokens if not token.end]
+    return [
+        {
+            "space": space,
+            "word": token.word,
+            "entity": token.entity,
+            "shade": f"{min(in_bits(token.surprisal, unit) / 18, 1) * 0.6:.2f}",
+            "title": f"{token.surprisal:.2f} {unit}, static {token.static_surprisal:.2f}",
+        }
+        for space, token in zip(spaces_before(t.word for t in tokens), tokens, strict=True)
+    ]
+
+
+def _html_states(reading: Reading, entity: int) -> list[dict[str, object]]:
+    from dntm.reader.meaning import confidence_label
+
+    return [
+        {
+            "sentence": index + 1,
+            "words": ", ".join(_words(state)),
+            "confidence": confidence_label(state.confidence) or "",
+        }
+        for index, state in reading.trail(entity)
+    ]
 
 
 def tsv_line(row: Sequence[object]) -> str:
