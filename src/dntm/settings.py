@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="DataclassInstance")
 
 
-def settle(config: "DataclassInstance") -> None:
-    """Check every field in `__post_init__`; strings become paths, lists become tuples."""
+def settle(config: "DataclassInstance", **least: int) -> None:
+    """Check every field in `__post_init__`; strings become paths, lists become tuples.
+
+    `least` are the minimum values of some fields.
+    """
     for name, kind in _kinds(type(config)).items():
-        value = _in_full(config, name, getattr(config, name))
-        object.__setattr__(config, name, typed(kind, value, name))
+        value = typed(kind, _in_full(config, name, getattr(config, name)), name)
+        object.__setattr__(config, name, value)
+        if name in least and value is not None and value < least[name]:
+            raise ValueError(f"{name} is {value}, expected at least {least[name]}")
 
 
 def merged(config: T, values: Mapping[Any, Any], source: str, prefix: str = "") -> T:

@@ -8,9 +8,7 @@ import pytest
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
-from dntm.corpus.document import Mention
-from dntm.corpus.resolver import Resolver
-from dntm.corpus.source import InputError
+from dntm.corpus.document import InputError
 
 
 def line(name: str, sentences: list[list[str]], *chains: list[list[int]]) -> str:
@@ -119,28 +117,6 @@ def test_the_vocabulary_of_another_dataset_is_taken_as_it_is(tmp_path: Path) -> 
     assert built["entities"] == 2
     assert built["left_out"]["too_many_entities"] == 1
     assert built["settings"]["vocabulary_of"] == str(tmp_path / "one")
-
-
-class EveryFirstWord:
-    """A resolver that takes the first word of every sentence for the same entity."""
-
-    def chains(self, sentences: Any) -> list[list[Mention]]:
-        return [[Mention(s, 0, 1) for s in range(len(sentences))]]
-
-
-def test_a_resolver_finds_the_entities_of_plain_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    resolver: Resolver = EveryFirstWord()
-    monkeypatch.setattr("dntm.corpus.dataset_builder.StanzaResolver", lambda _model: resolver)
-    source = tmp_path / "train.txt"
-    source.write_text("Ann sang. She left.")
-
-    reading = ReadConfig(coref_model=tmp_path)
-    build_dataset(str(source), tmp_path / "out", reading, BuildConfig(entities=("resolver",)))
-
-    (document,) = Dataset.open(tmp_path / "out").documents("train")
-    assert document.sentences == [[1, "sang", "."], [1, "left", "."]]
 
 
 BROKEN = {

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from dntm.corpus import conll
-from dntm.corpus.document import Document
-from dntm.corpus.source import InputError
+from dntm.corpus.document import Document, InputError
 
 
 def read(path: Path) -> list[Document]:

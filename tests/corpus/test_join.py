@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from dntm.corpus.dataset import Dataset
+from dntm.corpus.dataset import Dataset, join_datasets
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
-from dntm.corpus.join import join_datasets
 
 
 def make(folder: Path, name: str, words: str, *, most: int = 3, **reading: tuple[str, ...]) -> Path:

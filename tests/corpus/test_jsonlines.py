@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from dntm.corpus import formats
-from dntm.corpus.document import Document, Mention
-from dntm.corpus.source import InputError
+from dntm.corpus.document import Document, InputError, Mention
 
 SENTENCES = [["Ada", "met", "Bo", "."], ["She", "waved", "at", "him", "."]]
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dntm.corpus import conll, source, text
+from dntm.corpus import conll, document, text
 from dntm.corpus.anonymize import AnonymizeConfig, find_entities
+from dntm.corpus.document import InputError
 from dntm.corpus.entities import Lexicon
-from dntm.corpus.source import InputError
 from dntm.corpus.text import sentences_in
 from dntm.corpus.vocabulary import Vocabulary
 
@@ -225,12 +225,12 @@ def test_a_text_of_250_kb_of_any_shape_is_read_at_once(tmp_path: Path, name: str
 
 
 def test_a_very_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "LONGEST_LINE", 100)
+    monkeypatch.setattr(document, "LONGEST_LINE", 100)
     path = tmp_path / "zeros"
     path.write_bytes(b"short\n" + b"0" * 1000)
 
     with pytest.raises(InputError, match=r"line 2: a line of more than 100 bytes"):
-        list(source.numbered_lines(path))
+        list(document.numbered_lines(path))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

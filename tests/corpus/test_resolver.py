@@ -214,10 +214,10 @@ def test_the_mentions_are_those_of_stanzas_own_pipeline(
         Mention(mention.sentence, mention.start_word, mention.end_word)
         for chain in pipeline(text).coref
         for mention in chain.mentions
-        if isinstance(mention.start_word, int)
+        if isinstance(mention.start_word, int) and len(chain.mentions) > 1
     }
 
-    chains = StanzaResolver(weights, singletons=True).chains(text)
+    chains = StanzaResolver(weights).chains(text)
 
     found = [mention for chain in chains for mention in chain]
     assert set(found) == expected != set()

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from dntm.corpus.catalog import split_of_file, splits_by_fraction, splits_by_ids
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
-from dntm.corpus.source import InputError
-from dntm.corpus.splits import by_folder, by_fraction, by_ids
+from dntm.corpus.document import InputError
 
 
 @pytest.mark.parametrize(
@@ -22,16 +22,16 @@ from dntm.corpus.splits import by_folder, by_fraction, by_ids
     ],
 )
 def test_folders_and_file_names_tell_the_split(source: str, split: str | None) -> None:
-    assert by_folder("", source) == split
+    assert split_of_file(source) == split
 
 
 def test_headings_and_list_items_are_read_as_splits(tmp_path: Path) -> None:
     path = tmp_path / "splits.md"
     path.write_text("# Splits\n\nSome words.\n\n## Dev\n\n  * A_b\n  * A_c\n\n## test2\n\n * X\n")
 
-    assign = by_ids(path)
+    splits = splits_by_ids(path)
 
-    assert [assign(name, "") for name in ("A_b", "A_c", "X", "Y")] == ["dev", "dev", "test2", None]
+    assert splits == {"A_b": "dev", "A_c": "dev", "X": "test2"}
 
 
 def test_a_folder_of_id_files_and_a_file_of_pairs_are_read(tmp_path: Path) -> None:
@@ -40,8 +40,8 @@ def test_a_folder_of_id_files_and_a_file_of_pairs_are_read(tmp_path: Path) -> No
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("a\ttest\nc\tvalidation\n")
 
-    assert [by_ids(tmp_path)(name, "") for name in "abc"] == ["train", "train", "dev"]
-    assert [by_ids(pairs)(name, "") for name in "abc"] == ["test", None, "dev"]
+    assert splits_by_ids(tmp_path) == {"a": "train", "b": "train", "c": "dev"}
+    assert splits_by_ids(pairs) == {"a": "test", "c": "dev"}
 
 
 def test_a_document_in_two_splits_is_named(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_document_in_two_splits_is_named(tmp_path: Path) -> None:
     (tmp_path / "dev.ids").write_text("b\na\n")
 
     with pytest.raises(InputError, match=r"dev.ids, line 2: 'a' is in train and in dev"):
-        by_ids(tmp_path)
+        splits_by_ids(tmp_path)
 
 
 def test_a_malformed_list_of_ids_is_named(tmp_path: Path) -> None:
@@ -57,25 +57,23 @@ def test_a_malformed_list_of_ids_is_named(tmp_path: Path) -> None:
     path.write_text("a train\nb nowhere\n")
 
     with pytest.raises(InputError, match="line 2: found 'b nowhere'"):
-        by_ids(path)
+        splits_by_ids(path)
 
 
 def test_a_fraction_is_seeded_exact_and_independent_of_order() -> None:
     names = [f"d{i}" for i in range(50)]
 
-    first = by_fraction(names, (0.8, 0.1, 0.1), seed=3)
-    again = by_fraction(reversed(names), (0.8, 0.1, 0.1), seed=3)
-    other = by_fraction(names, (0.8, 0.1, 0.1), seed=4)
+    first = splits_by_fraction(names, (0.8, 0.1, 0.1), seed=3)
 
-    splits = [first(name, "") for name in names]
-    assert splits == [again(name, "") for name in names]
-    assert splits != [other(name, "") for name in names]
+    assert first == splits_by_fraction(reversed(names), (0.8, 0.1, 0.1), seed=3)
+    assert first != splits_by_fraction(names, (0.8, 0.1, 0.1), seed=4)
+    splits = list(first.values())
     assert [splits.count(s) for s in ("train", "dev", "test")] == [40, 5, 5]
 
 
 def test_fractions_must_add_up_to_one() -> None:
     with pytest.raises(ValueError, match=r"expected three that add up to 1"):
-        by_fraction(["a"], (0.5, 0.1, 0.1), seed=1)
+        ReadConfig(fractions=(0.5, 0.1, 0.1))
 
 
 def listed(folder: Path, *, test: str = "") -> Path:

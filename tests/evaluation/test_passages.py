@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dntm.corpus.document import AnonymizedDocument, Token
+from dntm.corpus.document import AnonymizedDocument, InputError, Token
 from dntm.corpus.entities import Lexicon
-from dntm.corpus.source import InputError
 from dntm.corpus.vocabulary import BOS, EOS, UNK, TextSettings, Vocabulary
 from dntm.evaluation.passages import (
     Passage,

@@ -12,11 +12,10 @@ from tqdm import tqdm
 
 from dntm.cli.runs import print_groups, printable
 from dntm.corpus.catalog import CORPORA
-from dntm.corpus.dataset import Dataset, LeftOut, Split, SplitStatistics
+from dntm.corpus.dataset import Dataset, LeftOut, Split, SplitStatistics, join_datasets
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.document import Document, Token
-from dntm.corpus.join import join_datasets
-from dntm.corpus.storyworld.story import StoryworldConfig, build_storyworld
+from dntm.corpus.storyworld import StoryworldConfig, build_storyworld
 from dntm.evaluation.groups import as_plain, score_groups
 from dntm.evaluation.records import ideal_records
 from dntm.files import resolved

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tqdm import tqdm
 
-from dntm.corpus.source import files_below
+from dntm.corpus.document import files_below
 from dntm.corpus.token_store import TokenStore, read_sentences
 from dntm.evaluation.ranks import Contexts, RankSummary, Sentence, recover
 from dntm.model.checkpoint import ENCODER_TYPE, best_of

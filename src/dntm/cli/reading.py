@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from dntm.cli.render import html_page, json_line, text_lines, tsv_line
 from dntm.cli.runs import printable
-from dntm.corpus.document import Document
+from dntm.corpus.document import Document, EmptyInputError
 from dntm.corpus.formats import (
     ANNOTATED,
     Format,
@@ -25,7 +25,6 @@ from dntm.corpus.formats import (
     has_chains,
     read_documents,
 )
-from dntm.corpus.source import EmptyInputError
 from dntm.corpus.text import Documents
 from dntm.files import new_file, write_text
 from dntm.reader.reading import COLUMNS, WORD_COLUMNS, Unit, token_rows, word_rows

@@ -156,33 +156,24 @@ def mark_words(
     if not {"names", "unknown"}.intersection(kinds):
         return marked
     first = 1 + max((m.entity or 0 for spans in marked.mentions for m in spans), default=-1)
-    if since == "repeated":
-        if "unknown" not in kinds:
-            return marked
+    if since == "first":
+        find = EntityFinder(lexicon, kinds, first).read
+    elif "unknown" in kinds:
         repeated = repeated_unknown_words(marked.words(), lexicon)
-        found = [
-            [
+
+        def find(words: Sequence[str], taken: Collection[int] = ()) -> list[Span]:
+            return [
                 Span(w, w + 1, first + repeated[spelled])
                 for w, spelled in enumerate(map(lexicon.spelled, words))
-                if spelled in repeated
+                if spelled in repeated and w not in taken
             ]
-            for words in marked.sentences
-        ]
-        pairs = zip(marked.mentions, found, strict=True)
-        return replace(marked, mentions=[_merged(mentions, new) for mentions, new in pairs])
-    finder = EntityFinder(lexicon, kinds, first)
-    added = []
-    for words, mentions in zip(marked.sentences, marked.mentions, strict=True):
-        taken = {w for span in mentions for w in range(span.start, span.end)}
-        new = finder.read(words, taken)
-        added.append(sorted([*mentions, *new]) if mentions else new)
-    return replace(marked, mentions=added)
-
-
-def _merged(mentions: Sequence[Span], words: Sequence[Span]) -> list[Span]:
-    """The mentions and those words that lie outside them."""
-    taken = {w for span in mentions for w in range(span.start, span.end)}
-    return sorted([*mentions, *(word for word in words if word.start not in taken)])
+    else:
+        return marked
+    mentions = []
+    for words, spans in zip(marked.sentences, marked.mentions, strict=True):
+        taken = {w for span in spans for w in range(span.start, span.end)}
+        mentions.append(sorted([*spans, *find(words, taken)]))
+    return replace(marked, mentions=mentions)
 
 
 def _named_outside(document: Document, chains: Iterable[Sequence[Mention]]) -> list[list[Mention]]:

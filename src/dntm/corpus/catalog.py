@@ -1,27 +1,32 @@
-"""Corpora by name: where each comes from, its licence, and the settings that suit it.
+"""Corpora: those known by name, and how the documents of any corpus are split.
+
+For a corpus known by name, the catalog says where it comes from, its licence, and the settings that
+suit it. Documents are split by a file of ids, by the names of folders and files, or by seeded
+fractions.
 
 Corpora on GitHub are downloaded with pooch as the archive of a pinned commit, unpacked once into
-the cache folder, and used from there. An archive with a known SHA-256 is checked against it. For
-archives without one (`sha256=None`: the hash could not be computed when the entry was written) the
-check is weaker: the connection is HTTPS, the URL names the commit, and the commit id that git
-writes into the archive must be the pinned one. `dataset.json` always records the SHA-256 of the
-files that were read.
+the cache folder, and used from there. The commit id that git writes into the archive must be the
+pinned one. `dataset.json` records the SHA-256 of the files that were read.
 """
 
 import importlib.metadata
 import importlib.util
 import os
+import random
 import re
 import sys
 import tarfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 import pooch
 
+from dntm.corpus.dataset import SPLITS, Split
+from dntm.corpus.document import InputError, text_lines
 from dntm.corpus.formats import Format
-from dntm.corpus.source import InputError
 from dntm.files import locked, new_folder
 
 
@@ -39,8 +44,6 @@ class Corpus:
     repository: str = ""
     """The GitHub repository, such as https://github.com/amir-zeldes/gum."""
     commit: str = ""
-    sha256: str | None = None
-    """SHA-256 of the commit's archive; None: not known."""
     paths: tuple[str, ...] = ()
     """The files and folders of the repository that are unpacked."""
     folders: tuple[str, ...] = (".",)
@@ -66,6 +69,18 @@ class Corpus:
         """The URL of the commit's archive."""
         host = self.repository.replace("//github.com", "//codeload.github.com")
         return f"{host}/tar.gz/{self.commit}"
+
+    def preferred(self, files: list[Path], root: Path) -> list[Path]:
+        """The files to read, if the corpus has the same documents in several folders."""
+        for first, second in self.prefer:
+            folders = {path: path.relative_to(root).parts[:-1] for path in files if path != root}
+            if any(first in parts for parts in folders.values()):
+                files = [
+                    path
+                    for path, parts in folders.items()
+                    if first in parts or (second != "*" and second not in parts)
+                ]
+        return files
 
 
 CORPORA = {
@@ -181,7 +196,7 @@ def download(corpus: Corpus) -> Path:
         try:
             archive = pooch.retrieve(
                 corpus.archive,
-                known_hash=corpus.sha256,
+                known_hash=None,
                 path=cache,
                 fname=f"{name}.tar.gz",
                 progressbar=sys.stderr.isatty(),
@@ -224,19 +239,113 @@ def _in_folder(corpus: Corpus, root: Path, version: str) -> Located:
     return Located(documents, ids.parent if ids and ids.suffix == ".ids" else ids, version)
 
 
-def files_of(corpus: Corpus, files: list[Path], root: Path) -> list[Path]:
-    """The files to read, if the corpus has the same documents in several folders."""
-    for first, second in corpus.prefer:
-        folders = {path: path.relative_to(root).parts[:-1] for path in files if path != root}
-        if any(first in parts for parts in folders.values()):
-            files = [
-                path
-                for path, parts in folders.items()
-                if first in parts or (second != "*" and second not in parts)
-            ]
-    return files
+Key = tuple[str, str]
+"""A document's name and source file."""
+FRACTIONS = (0.8, 0.1, 0.1)
+_HEADING = re.compile(r"##+\s+(\S+)$")
+_SPLIT_NAMES: dict[str, Split] = {
+    "train": "train",
+    "training": "train",
+    "dev": "dev",
+    "development": "dev",
+    "valid": "dev",
+    "validation": "dev",
+    "test": "test",
+}
 
 
-def belongs(corpus: Corpus, document: str) -> bool:
-    """Whether a document is part of the corpus."""
-    return not re.match(corpus.leave_out, document)
+def splits_of(
+    keys: Sequence[Key], ids: Path | None, fractions: Sequence[float] | None, seed: int
+) -> list[str | None]:
+    """By fractions if given, else by ids if given, else by folders if they name all splits."""
+    if fractions is None and ids is not None:
+        by_id = splits_by_ids(ids)
+        return [by_id.get(name) for name, _ in keys]
+    by_folder = [split_of_file(source) for _, source in keys]
+    if fractions is None and None not in by_folder and "train" in by_folder:
+        return [*by_folder]
+    by_name = splits_by_fraction({name for name, _ in keys}, fractions or FRACTIONS, seed)
+    return [by_name[name] for name, _ in keys]
+
+
+def split_of_file(source: str) -> Split | None:
+    """`data/development/...`, `train.english.v4_gold_conll`, `en_gum-corefud-test.conllu`."""
+    *folders, file = source.lower().split("/")
+    for name in (*reversed(folders), re.sub(r"(\.[a-z0-9_]+)+$", "", file), file.split(".")[0]):
+        words = re.split(r"[^a-z]+", name)
+        if found := _SPLIT_NAMES.get(words[0]) or _SPLIT_NAMES.get(words[-1]):
+            return found
+    return None
+
+
+def splits_by_ids(path: Path) -> dict[str, str]:
+    """From a folder of `train.ids`, `dev.ids`, `test.ids`, or from one file.
+
+    The file has headings and list items (`## dev`, `* GUM_bio_byron`), or lines of an id and its
+    split, separated by white space.
+    """
+    splits: dict[str, str] = {}
+    for file, number, name, split in _ids_in_folder(path) if path.is_dir() else _ids_in_file(path):
+        if splits.setdefault(name, split) != split:
+            problem = f"{name!r} is in {splits[name]} and in {split}, expected one split"
+            raise InputError(str(file), number, problem)
+    if not splits:
+        raise InputError(str(path), None, "names no document, expected ids of train, dev and test")
+    return splits
+
+
+def _ids_in_folder(path: Path) -> Iterator[tuple[Path, int, str, str]]:
+    for split in SPLITS:
+        for file in (path / f"{split}.ids", path / f"{split}.txt"):
+            if file.is_file():
+                yield from ((file, number, line, split) for number, line in _lines(file))
+
+
+def _ids_in_file(path: Path) -> Iterator[tuple[Path, int, str, str]]:
+    lines = _lines(path)
+    headings = {number: match[1] for number, line in lines if (match := _HEADING.match(line))}
+    split = ""
+    for number, line in lines:
+        split = headings.get(number, split).lower()
+        if headings and split and (match := re.match(r"[*-]\s+(\S+)$", line)):
+            yield path, number, match[1], _SPLIT_NAMES.get(split, split)
+        elif not headings and not line.startswith("#"):
+            name, _, word = line.rpartition("\t" if "\t" in line else " ")
+            if not name or word.lower() not in _SPLIT_NAMES:
+                raise InputError(str(path), number, f"found {line!r}, expected an id and its split")
+            yield path, number, name.strip(), _SPLIT_NAMES[word.lower()]
+
+
+def _lines(path: Path) -> list[tuple[int, str]]:
+    return [(number, line.strip()) for number, line in text_lines(path) if line.strip()]
+
+
+def splits_by_fraction(
+    names: Iterable[str], fractions: Sequence[float], seed: int
+) -> dict[str, Split]:
+    """Shuffle the documents with a seed and divide them by these shares of train, dev and test."""
+    order = sorted(names)
+    random.Random(seed).shuffle(order)
+    test = round(fractions[2] * len(order))
+    dev = round(fractions[1] * len(order))
+    splits: dict[str, Split] = dict.fromkeys(order, "train")
+    splits |= dict.fromkeys(order[:test], "test")
+    return splits | dict.fromkeys(order[test : test + dev], "dev")
+
+
+def dev_as_test(keys: Sequence[Key], splits: Sequence[str | None], seed: int) -> list[str | None]:
+    """Use dev as test, and a seeded tenth of train as dev."""
+    by_name = {name: split for (name, _), split in zip(keys, splits, strict=True)}
+    held = Counter(by_name.values())
+    if held["test"] or not held["dev"] or not held["train"]:
+        raise ValueError(
+            "--dev-as-test needs documents in train and dev and none in test, found "
+            f"{held['train']} in train, {held['dev']} in dev and {held['test']} in test"
+        )
+    train = sorted(name for name, split in by_name.items() if split == "train")
+    random.Random(seed).shuffle(train)
+    dev = set(train[: max(1, round(0.1 * len(train)))])
+    return [
+        "dev" if name in dev else "test" if by_name[name] == "dev" else by_name[name]
+        for name, _ in keys
+    ]

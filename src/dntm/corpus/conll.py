@@ -30,8 +30,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dntm.corpus.document import Document, Mention
-from dntm.corpus.source import Block, InputError, numbered_lines
+from dntm.corpus.document import Block, Document, InputError, Mention, numbered_lines
 
 Bracket = tuple[str, str]
 """The chain that a bracket opens and the chain it closes; empty if none."""

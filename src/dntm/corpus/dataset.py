@@ -14,16 +14,15 @@ than the vocabulary has entity rows.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from dntm.corpus.document import AnonymizedDocument, are_sentences
-from dntm.corpus.source import InputError, numbered_lines
-from dntm.corpus.vocabulary import TextSettings, Vocabulary
-from dntm.files import new_folder, write_text
+from dntm.corpus.document import AnonymizedDocument, InputError, are_sentences, numbered_lines
+from dntm.corpus.vocabulary import TextSettings, Vocabulary, load_vocabulary
+from dntm.files import new_folder, resolved, write_text
 from dntm.settings import cut, parse_json, read_json
 
 Split = Literal["train", "dev", "test"]
@@ -70,8 +69,7 @@ def content_hash(folder: Path) -> str:
         if path.exists():
             digest.update(f"{name}\0".encode())
             with path.open("rb") as handle:
-                while chunk := handle.read(1 << 20):
-                    digest.update(chunk)
+                hashlib.file_digest(handle, lambda: digest)
     return digest.hexdigest()
 
 
@@ -94,7 +92,7 @@ class Dataset:
         try:
             version, entities = information["format_version"], information["entities"]
             rows = information["vocabulary"]
-            counted = [SplitStatistics(**information["counts"][s]).as_plain() for s in SPLITS]
+            counted = [asdict(SplitStatistics(**information["counts"][s])) for s in SPLITS]
             numbers = [entities, *(number for counts in counted for number in counts.values())]
             if not all(type(number) is int and number >= 0 for number in numbers):
                 raise TypeError("expected whole numbers of entities, documents and tokens")
@@ -158,18 +156,6 @@ class SplitStatistics:
     entities: int = 0
     repeated_entities: int = 0
     unknown_tokens: int = 0
-    words: Counter[str] = field(default_factory=Counter, repr=False)
-    """How often each known word occurs; not saved."""
-
-    def as_plain(self) -> dict[str, int]:
-        """The counts for JSON."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "words"}
-
-    def row_counts(self, vocabulary: Vocabulary) -> list[int]:
-        """How often each row occurs; 0 for entity rows."""
-        specials = [self.unknown_tokens, self.sentences, self.sentences]
-        words = [self.words[word] for word in vocabulary.words]
-        return [*specials, *[0] * vocabulary.entities, *words]
 
     def add(self, document: AnonymizedDocument, vocabulary: Vocabulary) -> None:
         """Count one more document."""
@@ -181,9 +167,7 @@ class SplitStatistics:
         self.entity_tokens += occurrences.total()
         self.entities += len(occurrences)
         self.repeated_entities += sum(count > 1 for count in occurrences.values())
-        known = [token for token in tokens if isinstance(token, str) and token in vocabulary]
-        self.unknown_tokens += len(tokens) - occurrences.total() - len(known)
-        self.words.update(known)
+        self.unknown_tokens += sum(isinstance(t, str) and t not in vocabulary for t in tokens)
 
     def table_1(self) -> tuple[float, ...]:
         """The rows of Table 1."""
@@ -229,47 +213,39 @@ def new_dataset(target: Path, *, overwrite: bool) -> AbstractContextManager[Path
     return new_folder(target, overwrite=overwrite)
 
 
-def write_documents(
-    folder: Path, documents: Iterable[tuple[str, AnonymizedDocument]], vocabulary: Vocabulary
-) -> dict[str, SplitStatistics]:
-    """Write each document to the file of its split, and count."""
-    statistics: dict[str, SplitStatistics] = {split: SplitStatistics() for split in SPLITS}
+def write_dataset(
+    folder: Path,
+    documents: Iterable[tuple[str, AnonymizedDocument]],
+    vocabulary: Vocabulary,
+    *,
+    settings: dict[str, Any],
+    origin: Origin,
+    left_out: LeftOut | None = None,
+) -> dict[str, Any]:
+    """Write documents with their splits, the vocabulary and `dataset.json`; return the latter."""
+    statistics = {str(split): SplitStatistics() for split in SPLITS}
+    words: Counter[str] = Counter()
     with ExitStack() as stack:
         files = {
-            str(split): stack.enter_context(
+            split: stack.enter_context(
                 (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n")
             )
-            for split in SPLITS
+            for split in statistics
         }
         for split, document in documents:
             files[split].write(to_json(document) + "\n")
             statistics[split].add(document, vocabulary)
-    return statistics
-
-
-def write_information(
-    folder: Path,
-    vocabulary: Vocabulary,
-    statistics: dict[str, SplitStatistics],
-    *,
-    settings: dict[str, Any],
-    origin: Origin,
-    left_out: LeftOut,
-) -> dict[str, Any]:
-    """Write the vocabulary and `dataset.json`; return the content of the latter."""
-    held = sum(counted.documents for counted in statistics.values())
-    if not statistics["train"].documents and not (held and settings.get("vocabulary_of")):
-        raise ValueError(
-            "the training split is empty, so no vocabulary can be counted (--vocabulary-of gives "
-            f"one): {statistics['dev'].documents} documents are in dev, "
-            f"{statistics['test'].documents} in test, {left_out.in_no_split} in no split, "
-            f"{left_out.malformed} malformed, {left_out.too_many_entities} with too many entities "
-            "(divide documents with --max-sentences or raise --max-entities)"
-        )
+            if split == "train":
+                words.update(_words(document))
+    left_out = left_out or LeftOut()
+    _check_train(statistics, left_out, given_vocabulary=bool(settings.get("vocabulary_of")))
     if not vocabulary.words:
         raise ValueError("the training split has no word outside mentions: nothing to model")
-    if statistics["train"].words:
-        vocabulary = replace(vocabulary, counts=statistics["train"].row_counts(vocabulary))
+    train, counts = statistics["train"], [words[word] for word in vocabulary.words]
+    if any(counts):
+        specials = [train.unknown_tokens, train.sentences, train.sentences]
+        counts = [*specials, *[0] * vocabulary.entities, *counts]
+        vocabulary = replace(vocabulary, counts=counts)
     replace(vocabulary, settings=None).save(folder)  # dataset.json contains the settings
     information = {
         "dataset_type": "dntm",
@@ -278,9 +254,9 @@ def write_information(
         "settings": settings,
         "entities": vocabulary.entities,
         "vocabulary": len(vocabulary),
-        "counts": {split: statistics[split].as_plain() for split in SPLITS},
+        "counts": {split: asdict(counted) for split, counted in statistics.items()},
         "left_out": asdict(left_out),
-        "warnings": _warnings(statistics, settings),
+        "warnings": _warnings(statistics, settings.get("entities") or ()),
         "content_hash": content_hash(folder),
     }
     text = json.dumps(information, indent=2, ensure_ascii=False)
@@ -288,13 +264,29 @@ def write_information(
     return information
 
 
-def _warnings(statistics: dict[str, SplitStatistics], settings: dict[str, Any]) -> list[str]:
+def _words(document: AnonymizedDocument) -> Iterator[str]:
+    return (word for s in document.sentences for word in s if isinstance(word, str))
+
+
+def _check_train(
+    statistics: dict[str, SplitStatistics], left_out: LeftOut, *, given_vocabulary: bool
+) -> None:
+    """Raise ValueError if there are no documents to train on or to count a vocabulary from."""
+    train, dev, test = (statistics[split].documents for split in SPLITS)
+    if not train and not (given_vocabulary and dev + test):
+        raise ValueError(
+            "the training split is empty, so no vocabulary can be counted (--vocabulary-of gives "
+            f"one): {dev} documents are in dev, {test} in test, {left_out.in_no_split} in no "
+            f"split, {left_out.malformed} malformed, {left_out.too_many_entities} with too many "
+            "entities (divide documents with --max-sentences or raise --max-entities)"
+        )
+
+
+def _warnings(statistics: dict[str, SplitStatistics], entities: Collection[str]) -> list[str]:
     """Likely mistakes in the settings."""
     found = []
-    tokens = sum(counted.tokens for counted in statistics.values())
-    if not sum(c.entity_tokens for c in statistics.values()) and "none" not in (
-        settings.get("entities") or ()
-    ):
+    if not sum(c.entity_tokens for c in statistics.values()) and "none" not in entities:
+        tokens = sum(counted.tokens for counted in statistics.values())
         found.append(
             f"none of the {tokens:,} tokens is an entity: check --entities and --format (inline "
             "markup is --format inline)"
@@ -309,3 +301,57 @@ def _warnings(statistics: dict[str, SplitStatistics], settings: dict[str, Any]) 
                 "learns <unk>: set --vocabulary-size below the number of words in train"
             )
     return found
+
+
+def join_datasets(
+    folders: Sequence[Path],
+    target: Path,
+    *,
+    vocabulary_size: int,
+    vocabulary_of: Path | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Join the documents of each split and return the content of the new `dataset.json`.
+
+    The name of each document is prefixed with that of its dataset. The vocabulary is counted over
+    all training words, unless `vocabulary_of` names a dataset to take it from.
+    """
+    if len({folder.resolve().name for folder in folders}) < max(2, len(folders)):
+        given = ", ".join(map(str, folders))
+        raise ValueError(f"datasets {given}: expected at least two, with different names")
+    if resolved(target) in {folder.resolve() for folder in folders}:
+        raise ValueError(f"{target} is one of the datasets to join: choose another folder")
+    datasets = [Dataset.open(folder) for folder in folders]
+    if len(spelled := {dataset.vocabulary.lower_case for dataset in datasets}) > 1:
+        raise ValueError("only some of the datasets are in lower case, expected all or none")
+    entities = max(dataset.vocabulary.entities for dataset in datasets)
+    if vocabulary_of is None:
+        counts = Counter(w for d in datasets for text in d.documents("train") for w in _words(text))
+        vocabulary = Vocabulary.from_counts(counts, size=vocabulary_size, entities=entities)
+    else:
+        vocabulary = load_vocabulary(vocabulary_of, entities=entities)
+        if vocabulary.entities < entities:
+            raise ValueError(
+                f"the vocabulary of {vocabulary_of} has {vocabulary.entities} entities, "
+                f"expected at least {entities}"
+            )
+    sources = [dataset.information["source"] for dataset in datasets]
+    origin = Origin(
+        corpus=" + ".join(Path(source["corpus"]).name for source in sources),
+        licence="; ".join(dict.fromkeys(source["licence"] for source in sources)),
+    )
+    settings = {
+        "joined": {d.folder.name: d.information["content_hash"] for d in datasets},
+        "vocabulary_size": len(vocabulary),
+        "vocabulary_of": None if vocabulary_of is None else str(vocabulary_of),
+        "overflow": "evict" if any(dataset.evicts for dataset in datasets) else "drop",
+        **asdict(TextSettings(lower_case=spelled.pop())),
+    }
+    documents = (
+        (split, replace(document, name=f"{dataset.folder.name}/{document.name}"))
+        for dataset in datasets
+        for split in SPLITS
+        for document in dataset.documents(split)
+    )
+    with new_dataset(target, overwrite=overwrite) as folder:
+        return write_dataset(folder, documents, vocabulary, settings=settings, origin=origin)

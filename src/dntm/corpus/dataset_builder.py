@@ -16,8 +16,9 @@ are chains, and named entities outside chains only on request.
 
 import hashlib
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -25,26 +26,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dntm.corpus.anonymize import AnonymizeConfig, MarkedDocument, mark_chains, mark_words
-from dntm.corpus.catalog import CORPORA, Corpus, belongs, files_of, locate
-from dntm.corpus.dataset import (
-    SPLITS,
-    LeftOut,
-    Origin,
-    new_dataset,
-    write_documents,
-    write_information,
-)
+from dntm.corpus.catalog import CORPORA, Corpus, Key, dev_as_test, locate, splits_of
+from dntm.corpus.dataset import SPLITS, LeftOut, Origin, new_dataset, write_dataset
 from dntm.corpus.document import AnonymizedDocument, Document, Span
 from dntm.corpus.entities import CLOSED, Capitals, Lexicon
 from dntm.corpus.formats import ANNOTATED, Format, files_and_format, read_documents
-from dntm.corpus.resolver import INSTALL, Resolver, StanzaResolver, resolve
-from dntm.corpus.splits import automatic, check_fractions, dev_as_test
 from dntm.corpus.text import Documents
-from dntm.corpus.vocabulary import SPECIALS, TextSettings, Vocabulary, load_vocabulary
+from dntm.corpus.vocabulary import TextSettings, Vocabulary, check_size, load_vocabulary
 from dntm.files import resolved
 from dntm.settings import plain, settle
 
-Entities = Literal["chains", "names", "unknown", "resolver", "none"]
+Entities = Literal["chains", "names", "unknown", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,15 +63,11 @@ class ReadConfig:
     """For a corpus without a test split: use dev as test, and a seeded tenth of train as dev."""
     seed: int = 1
     """Seed of random splits and of storyworld."""
-    coref_model: Path | None = None
-    """Weights of the coreference model for --entities resolver (extra: coref)."""
 
     def __post_init__(self) -> None:
-        settle(self)
-        if self.limit is not None and self.limit < 1:
-            raise ValueError(f"limit is {self.limit}, expected at least 1")
-        if self.fractions is not None:
-            check_fractions(self.fractions)
+        settle(self, limit=1)
+        if self.fractions and (min(self.fractions) < 0 or abs(sum(self.fractions) - 1) > 1e-6):
+            raise ValueError(f"fractions {self.fractions}, expected three that add up to 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +76,8 @@ class BuildConfig(AnonymizeConfig):
 
     entities: tuple[Entities, ...] | None = None
     """What counts as an entity: chains (as annotated), names (runs of capitalized words), unknown
-    (words outside the vocabulary), resolver (a coreference model), or none. If omitted: chains, or
-    names and unknown words for plain text."""
+    (words outside the vocabulary), or none. If omitted: chains, or names and unknown words for
+    plain text."""
     max_entities: int = 50
     """Entity rows of the vocabulary."""
     overflow: Literal["drop", "evict"] | None = None
@@ -106,37 +94,12 @@ class BuildConfig(AnonymizeConfig):
     model) instead of counting one."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_entities < 1:
-            raise ValueError(f"max_entities is {self.max_entities}, expected at least 1")
-        if self.vocabulary_size <= (least := len(SPECIALS) + self.max_entities):
-            raise ValueError(
-                f"vocabulary_size is {self.vocabulary_size}, expected more than {least}: "
-                f"{len(SPECIALS)} special and {self.max_entities} entity rows count too"
-            )
-        if self.max_sentences is not None and self.max_sentences < 0:
-            raise ValueError(f"max_sentences is {self.max_sentences}, expected at least 0")
+        settle(self, max_entities=1, max_sentences=0)
+        check_size(self.vocabulary_size, self.max_entities)
         if self.entities == ():
             raise ValueError("no kind of entity given, expected at least one")
         if self.entities is not None and "none" in self.entities and len(self.entities) > 1:
             raise ValueError(f"entities {', '.join(self.entities)}: none excludes all other kinds")
-
-    def resolved(self, vocabulary: Vocabulary | None = None, **defaults: Any) -> "BuildConfig":
-        """The settings with omitted values filled from the corpus and a given vocabulary."""
-        missing = {name: v for name, v in defaults.items() if getattr(self, name) is None}
-        config = replace(self, **missing)
-        if config.overflow is None:
-            found = {"names", "unknown"}.intersection(config.entities or ())
-            evict = found and self.entities_from == "first"
-            config = replace(config, overflow="evict" if evict else "drop")
-        if vocabulary is None:
-            return config
-        return replace(
-            config,
-            max_entities=vocabulary.entities,
-            vocabulary_size=len(vocabulary),
-            lower_case=config.lower_case or vocabulary.lower_case,
-        )
 
 
 PAPERS_BUILD = BuildConfig(entities_from="repeated")
@@ -166,9 +129,11 @@ def build_dataset(
     if given and source not in CORPORA:
         raise ValueError(f"--from {given} needs a corpus known by name, not {source!r}")
     located = locate(corpus, given if source in CORPORA else source)
-    _check_target(target, located.documents)
+    here, there = resolved(target), resolved(located.documents)
+    if here == there or here in there.parents:
+        raise ValueError(f"{target} is or contains the source {there}: choose another folder")
     files, format_ = files_and_format(located.documents, reading.format or corpus.format)
-    files = files_of(corpus, files, located.documents)
+    files = corpus.preferred(files, located.documents)
     if format_ in ANNOTATED and reading.documents != "file":
         raise ValueError(
             f"--documents {reading.documents} is for plain text: {format_} marks documents"
@@ -176,9 +141,9 @@ def build_dataset(
     vocabulary = None
     if config.vocabulary_of is not None:
         vocabulary = load_vocabulary(config.vocabulary_of, entities=config.max_entities)
-    config = _with_defaults(config, corpus, format_).resolved(vocabulary)
+    config = _with_defaults(config, corpus, format_, vocabulary)
     left_out = LeftOut()
-    read = read_documents(
+    documents = read_documents(
         located.documents,
         files,
         format_,
@@ -187,74 +152,77 @@ def build_dataset(
         empty=empty,
         spans=False,
     )
-    wanted = (d for d in read if not any(fnmatchcase(d.name, p) for p in reading.leave_out))
-    documents = islice(_of_corpus(wanted, corpus, left_out, skipped), reading.limit)
-    resolver = _resolver(config, reading.coref_model)
-    origin = Origin(
-        corpus=source,
-        given=given,
-        version=located.version,
-        digest=_digest(files, located.documents),
-        licence=corpus.licence,
-    )
+    wanted = islice(_wanted(documents, corpus, reading.leave_out, left_out), reading.limit)
     with new_dataset(target, overwrite=overwrite) as folder:
         staged = folder / "staged.jsonl"
-        keys = _stage(progress(documents), staged, config, resolver)
-        assign = automatic(
-            keys, reading.splits or located.splits, reading.fractions, seed=reading.seed
-        )
+        keys = _stage(progress(wanted), staged, config)
+        left_out.malformed = len(skipped)
+        ids = reading.splits or located.splits
+        split_of = splits_of(keys, ids, reading.fractions, reading.seed)
         if reading.dev_as_test:
-            assign = dev_as_test(keys, assign, reading.seed)
-        split_of = [assign(*key) for key in keys]
+            split_of = dev_as_test(keys, split_of, reading.seed)
         left_out.in_no_split = sum(split not in SPLITS for split in split_of)
         vocabulary = vocabulary or _count_vocabulary(_staged(staged, split_of), config)
-        vocabulary = replace(vocabulary, settings=_text_settings(config))
-        parts = _anonymized(_staged(staged, split_of), vocabulary, config, left_out)
-        statistics = write_documents(folder, parts, vocabulary)
-        staged.unlink()
-        settings = {**plain(asdict(config)), "reading": plain(asdict(reading))}
-        settings["reading"]["format"] = format_
-        return write_information(
-            folder, vocabulary, statistics, settings=settings, origin=origin, left_out=left_out
+        text_settings = TextSettings.from_plain(asdict(config))
+        vocabulary = replace(vocabulary, settings=text_settings)
+        information = write_dataset(
+            folder,
+            _anonymized(_staged(staged, split_of), vocabulary, config, left_out),
+            vocabulary,
+            settings={
+                **plain(asdict(config)),
+                "reading": {**plain(asdict(reading)), "format": format_},
+            },
+            origin=Origin(
+                corpus=source,
+                given=given,
+                version=located.version,
+                digest=_digest(files, located.documents),
+                licence=corpus.licence,
+            ),
+            left_out=left_out,
         )
+        staged.unlink()
+        return information
 
 
-def _check_target(target: Path, source: Path) -> None:
-    here, there = resolved(target), resolved(source)
-    if here == there or here in there.parents:
-        raise ValueError(f"{target} is or contains the source {source}: choose another folder")
-
-
-def _with_defaults(config: BuildConfig, corpus: Corpus, format_: Format) -> BuildConfig:
-    """The settings with the defaults of the corpus and its format."""
+def _with_defaults(
+    config: BuildConfig, corpus: Corpus, format_: Format, vocabulary: Vocabulary | None
+) -> BuildConfig:
+    """Fill omitted settings from the corpus, its format and a given vocabulary."""
     annotated = format_ in ANNOTATED or format_ == "inline"
     if config.named_entities and format_ != "conll2012":
         raise ValueError(f"--named-entities needs the column of CoNLL-2012, found {format_}")
     if not annotated and config.entities == ("chains",):
-        raise ValueError("plain text has no chains: pass --entities names, unknown or resolver")
+        raise ValueError("plain text has no chains: pass --entities names or unknown")
     entities = ("chains",) if annotated else ("names", "unknown")
-    config = config.resolved(**{"entities": entities, "max_sentences": 0, **corpus.settings})
-    # Inline markup is anonymized already: every [k] is an entity, even if mentioned once.
-    return replace(config, keep_single=True) if format_ == "inline" else config
-
-
-def _text_settings(config: BuildConfig) -> TextSettings:
-    return TextSettings(
-        lower_case=config.lower_case,
-        entities=config.entities or (),
-        entities_from=config.entities_from,
+    defaults = {"entities": entities, "max_sentences": 0, **corpus.settings}
+    omitted = {name: v for name, v in defaults.items() if getattr(config, name) is None}
+    config = replace(config, **omitted)
+    if config.overflow is None:
+        found = {"names", "unknown"}.intersection(config.entities or ())
+        evict = found and config.entities_from == "first"
+        config = replace(config, overflow="evict" if evict else "drop")
+    if format_ == "inline":  # anonymized already: every [k] is an entity, even if mentioned once
+        config = replace(config, keep_single=True)
+    if vocabulary is None:
+        return config
+    return replace(
+        config,
+        max_entities=vocabulary.entities,
+        vocabulary_size=len(vocabulary),
+        lower_case=config.lower_case or vocabulary.lower_case,
     )
 
 
-def _of_corpus(
-    documents: Iterable[Document], corpus: Corpus, left_out: LeftOut, skipped: list[str]
+def _wanted(
+    documents: Iterable[Document], corpus: Corpus, leave_out: Sequence[str], left_out: LeftOut
 ) -> Iterator[Document]:
     for document in documents:
-        if belongs(corpus, document.name):
-            yield document
-        else:
+        if re.match(corpus.leave_out, document.name):
             left_out.not_of_the_corpus += 1
-    left_out.malformed = len(skipped)
+        elif not any(fnmatchcase(document.name, pattern) for pattern in leave_out):
+            yield document
 
 
 def _digest(files: list[Path], root: Path) -> str:
@@ -269,48 +237,29 @@ def _digest(files: list[Path], root: Path) -> str:
     return digest.hexdigest()
 
 
-def _resolver(config: BuildConfig, model: Path | None) -> Resolver | None:
-    if "resolver" not in (config.entities or ()):
-        return None
-    if model is None:
-        raise ValueError(f"--entities resolver needs --coref-model and the extra: {INSTALL}")
-    return StanzaResolver(model)
-
-
-def _stage(
-    documents: Iterable[Document], staged: Path, config: BuildConfig, resolver: Resolver | None
-) -> list[tuple[str, str]]:
+def _stage(documents: Iterable[Document], staged: Path, config: BuildConfig) -> list[Key]:
     """Write each document with its chains; return names and source files."""
-    keys: list[tuple[str, str]] = []
-    seen: dict[tuple[str, str], str] = {}
+    kinds = config.entities or ()
+    sources: dict[tuple[str, str], str] = {}
     with staged.open("w", encoding="utf-8") as handle:
         for document in documents:
-            other = seen.setdefault((document.name, document.part), document.source)
-            if len(seen) == len(keys):
+            key = (document.name, document.part)
+            if key in sources:
                 raise ValueError(
                     f"{document.source}: document {document.name!r} part {document.part!r} is "
-                    f"also in {other}, expected each document once"
+                    f"also in {sources[key]}, expected each document once"
                 )
-            marked = _with_chains(document, config, resolver)
+            sources[key] = document.source
+            if "chains" not in kinds:
+                document = replace(document, chains=())  # noqa: PLW2901
+            if "none" in kinds:
+                document = replace(document, named_entities=())  # noqa: PLW2901
+            marked = mark_chains(document, kinds, config)
             handle.write(json.dumps([marked.name, marked.sentences, marked.mentions]) + "\n")
-            keys.append((document.name, document.source))
-    return keys
+    return [(name, source) for (name, _), source in sources.items()]
 
 
-def _with_chains(
-    document: Document, config: BuildConfig, resolver: Resolver | None
-) -> MarkedDocument:
-    kinds = config.entities or ("chains",)
-    found = document if "chains" in kinds else replace(document, chains=())
-    if resolver is not None:
-        resolved = resolve(document, resolver)
-        found = replace(found, chains=[*found.chains, *resolved.chains])
-    if "none" in kinds:
-        found = replace(found, chains=(), named_entities=())
-    return mark_chains(found, kinds, config)
-
-
-def _staged(staged: Path, split_of: list[str | None]) -> Iterator[tuple[str, MarkedDocument]]:
+def _staged(staged: Path, split_of: Sequence[str | None]) -> Iterator[tuple[str, MarkedDocument]]:
     with staged.open(encoding="utf-8", newline="\n") as handle:
         for line, split in zip(handle, split_of, strict=True):
             if split in SPLITS:

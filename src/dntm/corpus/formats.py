@@ -21,8 +21,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dntm.corpus import conll, text
-from dntm.corpus.document import Document, Mention, are_sentences, check
-from dntm.corpus.source import Block, EmptyInputError, InputError, files_below, numbered_lines
+from dntm.corpus.document import (
+    Block,
+    Document,
+    EmptyInputError,
+    InputError,
+    Mention,
+    are_sentences,
+    check,
+    files_below,
+    numbered_lines,
+)
 
 Format = Literal["conll2012", "conllu", "json", "text", "inline"]
 ANNOTATED: tuple[Format, ...] = ("conll2012", "conllu", "json")

@@ -43,15 +43,11 @@ def resolve(document: Document, resolver: Resolver) -> Document:
 class StanzaResolver:
     """A stanza coreference model, loaded from disk and never from the network."""
 
-    def __init__(self, model: Path, *, singletons: bool = False, device: str = "cpu") -> None:
-        """Load the weights: a .pt file, or a folder filled by `stanza.download`.
-
-        Entities with a single mention are returned only with `singletons` (OntoNotes has none).
-        """
+    def __init__(self, model: Path) -> None:
+        """Load the weights: a .pt file, or a folder filled by `stanza.download`."""
         if missing := [package for package in _PACKAGES if find_spec(package) is None]:
             raise ValueError(f"coreference needs {', '.join(missing)}: {INSTALL}")
-        self._model = _load(_weights(model), device)
-        self._singletons = singletons
+        self._model = _load(_weights(model))
 
     def chains(self, sentences: Sequence[Sequence[str]]) -> list[list[Mention]]:
         """The chains over `sentences`; no span is in two of them."""
@@ -92,7 +88,7 @@ class StanzaResolver:
         # Two heads can have the same span: it stays in the longest chain.
         for cluster in sorted(clusters, key=len, reverse=True):
             mentions = cluster - taken
-            if len(mentions) > 1 or (mentions and self._singletons):
+            if len(mentions) > 1:
                 taken |= mentions
                 yield sorted(mentions)
 
@@ -118,7 +114,7 @@ def _weights(model: Path) -> Path:
     return found[0]
 
 
-def _load(weights: Path, device: str) -> Any:
+def _load(weights: Path) -> Any:
     import torch
     from stanza.models.common.foundation_cache import FoundationCache
     from stanza.models.coref.model import CorefModel
@@ -129,7 +125,7 @@ def _load(weights: Path, device: str) -> Any:
             return CorefModel.load_model(
                 path=str(weights),
                 ignore=training,
-                config_update={"log_norms": False, "device": device},
+                config_update={"log_norms": False, "device": "cpu"},
                 foundation_cache=FoundationCache(local_files_only=True),
             )
     except (*_NOT_A_MODEL, UnpicklingError, PermissionError) as error:

@@ -21,11 +21,11 @@ of the word next to them. No word contains white space.
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from dntm.corpus.document import Document, Mention, Span
-from dntm.corpus.source import Block, EmptyInputError, numbered_lines
+from dntm.corpus.document import Block, Document, EmptyInputError, Mention, Span, numbered_lines
 
 TITLES = (
     *("Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Rev", "Hon", "Messrs", "Mme", "Mlle"),
@@ -231,34 +231,35 @@ def parse(
     """Read one document; with `inline`, words such as [3] are mentions of entity 3."""
     name = block.label or Path(block.path).name
     text = "\n".join(line for _, line in block.text_lines())
+    try:
+        document = document_of(text, name, documents, inline=inline, spans=spans)
+    except ValueError as error:
+        raise EmptyInputError(block.path, block.first_line, str(error)) from None
+    part = str(block.part) if block.part else ""
+    name = name if documents == "file" else f"{name}:{block.document}"
+    return replace(document, name=name, part=part)
+
+
+def document_of(
+    text: str,
+    name: str = "text",
+    documents: Documents = "file",
+    *,
+    inline: bool = False,
+    spans: bool = True,
+) -> Document:
+    """Read a text in memory; ValueError if it has no word."""
     sentences = list(sentences_in(text, documents, inline=inline, spans=spans))
     if not sentences:
-        raise EmptyInputError(block.path, block.first_line, "an empty document, expected words")
-    name = name if documents == "file" else f"{name}:{block.document}"
-    part = str(block.part) if block.part else ""
-    return _document(name, part, text if spans else "", sentences, inline=inline)
-
-
-def document_of(text: str, name: str = "text", *, inline: bool = False) -> Document:
-    """Read a text in memory, with empty lines between paragraphs."""
-    sentences = list(sentences_in(text, inline=inline))
-    if not sentences:
-        raise ValueError("the text is empty, expected at least one word")
-    return _document(name, "", text, sentences, inline=inline)
-
-
-def _document(
-    name: str, part: str, text: str, sentences: list[Sentence], *, inline: bool
-) -> Document:
+        raise ValueError("an empty document, expected words")
     words = [sentence.words for sentence in sentences]
     return Document(
         name=name,
-        part=part,
         sentences=words,
         chains=_inline_chains(words) if inline else (),
-        text=text,
-        spans=[sentence.spans for sentence in sentences] if text else (),
-        paragraphs=[sentence.paragraph for sentence in sentences] if text else (),
+        text=text if spans else "",
+        spans=[sentence.spans for sentence in sentences] if spans else (),
+        paragraphs=[sentence.paragraph for sentence in sentences] if spans else (),
     )
 
 

@@ -27,9 +27,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dntm.corpus import text
-from dntm.corpus.source import EmptyInputError
+from dntm.corpus.document import EmptyInputError
 from dntm.corpus.text import Documents
-from dntm.corpus.vocabulary import SPECIALS, UNK, TextSettings, Vocabulary, straightened
+from dntm.corpus.vocabulary import (
+    SPECIALS,
+    UNK,
+    TextSettings,
+    Vocabulary,
+    check_size,
+    straightened,
+)
 from dntm.files import new_folder, write_text
 from dntm.settings import cut, read_json, settle
 
@@ -59,14 +66,8 @@ class StoreConfig:
     """Share of the sentences that is held out from training, at the end of each file."""
 
     def __post_init__(self) -> None:
-        settle(self)
-        for name in ("longest", "min_count", "without_vector"):
-            if (value := getattr(self, name)) < 1:
-                raise ValueError(f"{name} is {value}, expected at least 1")
-        if self.vocabulary_size <= len(SPECIALS):
-            raise ValueError(
-                f"vocabulary_size is {self.vocabulary_size}, expected more than {len(SPECIALS)}"
-            )
+        settle(self, longest=1, min_count=1, without_vector=1)
+        check_size(self.vocabulary_size, entities=0)
         if not 0 <= self.held_out < 1:
             raise ValueError(f"held_out is {self.held_out}, expected at least 0 and below 1")
 
@@ -157,64 +158,43 @@ def build_store(
     last call.
     """
     with new_folder(target, overwrite=True) as folder:
-        table, read = _Table(), _Read()
+        table, lengths, left_out, held_out = _Table(), array("i"), 0, 0
+        bounds: list[tuple[int, int, int]] = []
         staged = folder / "staged.bin"
         with staged.open("wb") as handle:
             for path in files:
-                for sentence in read_sentences(path, config.documents, progress):
-                    if len(sentence) > config.longest:
-                        read.left_out += 1
+                first = len(lengths)
+                for words_read in read_sentences(path, config.documents, progress):
+                    if len(words_read) > config.longest:
+                        left_out += 1
                     else:
-                        if config.lower:
-                            sentence = [straightened(word.lower()) for word in sentence]  # noqa: PLW2901
-                        read.lengths.append(len(sentence))
-                        handle.write(table.encode(sentence).tobytes())
-                read.end_file(config.held_out)
-        if len(read.lengths) == 0:
+                        lengths.append(len(words_read))
+                        handle.write(table.encode(words_read, lower=config.lower).tobytes())
+                # Of all files so far, this share is held out at their ends.
+                end = len(lengths)
+                more = min(int(end * config.held_out) - held_out, end - first)
+                held_out += more
+                bounds.append((first, end - more, end))
+        if not lengths:
             raise ValueError(f"the text has no sentence of at most {config.longest} words")
         vocabulary = _vocabulary(table.counts(), frozenset(words), config, vectors)
-        counts = _write_rows(staged, folder, table, vocabulary, sum(read.lengths))
+        counts = _write_rows(staged, folder, table, vocabulary, sum(lengths))
         staged.unlink()
         np.save(folder / "counts.npy", counts)
-        np.save(folder / "starts.npy", read.starts())
+        np.save(folder / "starts.npy", np.cumsum([0, *lengths], dtype=np.int64))
         vocabulary.save(folder)
         information = {
             "format_version": FORMAT_VERSION,
             "settings": asdict(config),
-            "sentences": len(read.lengths),
-            "left_out": read.left_out,
+            "sentences": len(lengths),
+            "left_out": left_out,
             "tokens": int(counts.sum()),
             "unknown_tokens": int(counts[UNK]),
             "rows": len(vocabulary),
-            "files": read.files,
+            "files": bounds,
         }
         write_text(folder / "text.json", json.dumps(information, indent=2) + "\n")
     return information
-
-
-class _Read:
-    """The sentences read so far."""
-
-    def __init__(self) -> None:
-        self.lengths = array("i")
-        self.left_out = 0
-        """Number of sentences that are too long."""
-        self.files: list[tuple[int, int, int]] = []
-        """For each file: first sentence, first held-out sentence, end."""
-        self.held_out = 0
-
-    def end_file(self, share: float) -> None:
-        """End a file; of all files so far, this share is held out at their ends."""
-        first, end = self.files[-1][2] if self.files else 0, len(self.lengths)
-        held_out = min(int(end * share) - self.held_out, end - first)
-        self.held_out += held_out
-        self.files.append((first, end - held_out, end))
-
-    def starts(self) -> NDArray[np.int64]:
-        """The start of each sentence, and the end of the last one."""
-        starts = np.zeros(len(self.lengths) + 1, dtype=np.int64)
-        np.cumsum(np.frombuffer(self.lengths, dtype=np.intc), out=starts[1:])
-        return starts
 
 
 class _Table:
@@ -224,11 +204,11 @@ class _Table:
         self.numbers: dict[str, int] = {}
         self.seen = array("q")
 
-    def encode(self, words: list[str]) -> "array[int]":
+    def encode(self, words: list[str], *, lower: bool) -> "array[int]":
         """The numbers of a sentence's words."""
         numbers, seen = self.numbers, self.seen
         found = array("i")
-        for word in words:
+        for word in [straightened(word.lower()) for word in words] if lower else words:
             number = numbers.get(word, -1)
             if number < 0:
                 number = numbers[word] = len(seen)

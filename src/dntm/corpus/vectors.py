@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Int
 
-from dntm.corpus.source import InputError, text_lines
+from dntm.corpus.document import InputError, text_lines
 from dntm.corpus.vocabulary import Vocabulary
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dntm.corpus.document import Token
-from dntm.settings import read_json
+from dntm.settings import merged, read_json
 
 UNK, BOS, EOS = 0, 1, 2
 SPECIALS = ("<unk>", "<bos>", "<eos>")
@@ -72,12 +72,7 @@ class TextSettings:
         if not isinstance(values, dict) or "lower_case" not in values:
             return None
         known = {f.name: values[f.name] for f in fields(cls) if values.get(f.name) is not None}
-        if isinstance(known.get("entities"), list):
-            known["entities"] = tuple(map(str, known["entities"]))
-        kinds = {"lower_case": bool, "entities": tuple, "entities_from": str}
-        if any(type(value) is not kinds[name] for name, value in known.items()):
-            raise ValueError(f"settings {values!r:.200}, expected how a text is read")
-        return cls(**known)
+        return merged(cls(), known, "settings")
 
 
 @dataclass(frozen=True)
@@ -107,12 +102,8 @@ class Vocabulary:
     @classmethod
     def from_counts(cls, counts: Counter[str], *, size: int, entities: int) -> Self:
         """Keep the most frequent words, so that there are at most `size` rows."""
+        check_size(size, entities)
         room = size - entity_rows(entities).stop
-        if room < 1:
-            raise ValueError(
-                f"a vocabulary of {size} rows has no room for words besides "
-                f"{len(SPECIALS)} special and {entities} entity rows"
-            )
         ranked = sorted(
             (item for item in counts.items() if not is_label(item[0])),
             key=lambda item: (-item[1], item[0]),
@@ -202,6 +193,15 @@ class Vocabulary:
             return cls(tuple(labels[first:]), entities, _settings_beside(path), counts)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
+
+
+def check_size(size: int, entities: int) -> None:
+    """Raise ValueError if a vocabulary of this size has no room for words."""
+    if size <= (least := len(SPECIALS) + entities):
+        raise ValueError(
+            f"vocabulary_size is {size}, expected more than {least}: "
+            f"{len(SPECIALS)} special and {entities} entity rows count too"
+        )
 
 
 def is_label(word: str) -> bool:

@@ -23,10 +23,18 @@ import numpy as np
 from jaxtyping import Bool
 
 from dntm.corpus.anonymize import AnonymizeConfig, MarkedDocument, find_entities
-from dntm.corpus.document import AnonymizedDocument, Document, Mention, Token
+from dntm.corpus.document import (
+    AnonymizedDocument,
+    Block,
+    Document,
+    InputError,
+    Mention,
+    Token,
+    files_below,
+    numbered_lines,
+)
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.entity_slots import encode
-from dntm.corpus.source import Block, InputError, files_below, numbered_lines
 from dntm.corpus.text import Documents, blocks, parse, sentences_in
 from dntm.corpus.vocabulary import SPECIALS, UNK, Vocabulary
 

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dntm.corpus.dataset import Dataset
-from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.source import InputError
+from dntm.corpus.document import AnonymizedDocument, InputError
 from dntm.files import write_text
 from dntm.model.scorer import LanguageModel
 

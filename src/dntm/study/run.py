@@ -13,7 +13,7 @@ import torch
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.dataset_builder import build_dataset
-from dntm.corpus.storyworld.story import StoryworldConfig, build_storyworld
+from dntm.corpus.storyworld import StoryworldConfig, build_storyworld
 from dntm.evaluation.cloze import ClozeRecords, ClozeText
 from dntm.evaluation.records import records_of
 from dntm.files import locked, new_folder

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.dataset import Dataset
-from dntm.corpus.source import files_below
+from dntm.corpus.document import files_below
 from dntm.corpus.token_store import TokenStore, build_store
 from dntm.corpus.vectors import WordVectors
 from dntm.corpus.vocabulary import entity_rows
