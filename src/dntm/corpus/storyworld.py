@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from numpy.typing import NDArray
 
 from dntm.corpus.dataset import SPLITS, Origin, Split, new_dataset, write_dataset
 from dntm.corpus.document import AnonymizedDocument, Token
@@ -139,7 +139,8 @@ class Teller:
         return self._choose([1.0] * number)
 
 
-Belief = Float[np.ndarray, " values"]
+Belief = NDArray[np.float64]
+"""Probabilities of all values of all traits, and a final 1."""
 Predict = Callable[[Token], float | None]
 """The probability that a token comes next; None or 0 if it cannot."""
 
@@ -189,7 +190,7 @@ class PhraseTrie:
 
 def _endings(kind: Kind, weight: float, traits: Sequence[Trait]) -> dict[Phrase, Ending]:
     """The phrases of a kind that is chosen with probability `weight`."""
-    given: dict[Phrase, Float[np.ndarray, " rows"]] = {}
+    given: dict[Phrase, NDArray[np.float64]] = {}
     for row, phrases in enumerate(kind.phrases):
         for phrase in phrases:
             given.setdefault(phrase, np.zeros(len(kind.phrases)))[row] += 1 / len(phrases)
@@ -219,7 +220,7 @@ class StoryReader:
 
     _belief: Belief
     """The belief about the entity of the current phrase; before its mention, the expected one."""
-    _weights: Float[np.ndarray, " entities"]
+    _weights: NDArray[np.float64]
     """The probability of each known entity, and of a new one, to be mentioned next."""
 
     def __init__(self, entities: int, grammar: Grammar = STORYWORLD) -> None:
