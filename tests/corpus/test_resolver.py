@@ -2,6 +2,7 @@
 
 import socket
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -210,18 +211,23 @@ def test_the_mentions_are_those_of_stanzas_own_pipeline(
         use_gpu=False,
         logging_level="ERROR",
     )
-    expected = {
-        Mention(mention.sentence, mention.start_word, mention.end_word)
+    expected = [
+        {
+            Mention(mention.sentence, mention.start_word, mention.end_word)
+            for mention in chain.mentions
+            if isinstance(mention.start_word, int)
+        }
         for chain in pipeline(text).coref
-        for mention in chain.mentions
-        if isinstance(mention.start_word, int) and len(chain.mentions) > 1
-    }
+    ]
+    times = Counter(mention for chain in expected for mention in chain)
+    alone = [{mention for mention in chain if times[mention] == 1} for chain in expected]
+    certain = {mention for chain in alone if len(chain) > 1 for mention in chain}
 
     chains = StanzaResolver(weights).chains(text)
 
     found = [mention for chain in chains for mention in chain]
-    assert set(found) == expected != set()
-    assert len(found) == len(expected)
+    assert set() != certain <= set(found) <= set(times)
+    assert len(found) == len(set(found))
 
 
 @needs_stanza

@@ -23,7 +23,7 @@ import math
 import random
 from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from itertools import accumulate
@@ -215,6 +215,10 @@ def _tries(grammar: Grammar) -> list[PhraseTrie]:
     return [PhraseTrie(kinds, grammar.traits) for kinds in positions]
 
 
+def _among(chances: Mapping[Any, float]) -> Predict:
+    return chances.get
+
+
 class StoryReader:
     """The ideal reader. It reads a story token by token, `<eos>` after every sentence."""
 
@@ -258,13 +262,11 @@ class StoryReader:
             if clause.does is Does.CALL:
                 yield from self._part(self._calls, self._last_clauses)
             stop = 1.0 if clause.does in (Does.CALL, Does.GIVE) else self.grammar.stop
-            continued: dict[Token, float] = dict.fromkeys(
-                connectives, (1 - stop) / len(connectives)
-            )
-            if (yield {**continued, ".": stop}.get) != ".":
+            after = {c: (1 - stop) / len(connectives) for c in connectives}
+            if (yield _among({**after, ".": stop})) != ".":
                 yield from self._part(self._openings, self._last_clauses)
-                yield {".": 1.0}.get
-            yield {EOS: 1.0}.get
+                yield _among({".": 1.0})
+            yield _among({EOS: 1.0})
             mentioned = [e for e, last in enumerate(self._last) if last == self._now]
             drifted = self._drift * self._prior + (1.0 - self._drift) * self._beliefs[mentioned]
             self._beliefs[mentioned] = drifted
@@ -286,7 +288,8 @@ class StoryReader:
         self._learn(entity, ending)
         if kind.does is Does.GIVE:
             self._weigh_mentions()
-            receiver = self._mention((yield dict(enumerate(self._weights.tolist(), start=1)).get))
+            chances = dict(enumerate(self._weights.tolist(), start=1))
+            receiver = self._mention((yield _among(chances)))
             if value:
                 self._become(receiver, kind.trait, value)
                 self._become(entity, kind.trait, 0)
