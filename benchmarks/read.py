@@ -44,8 +44,8 @@ def measure(options: ReadingOptions) -> dict[str, Any]:
     prepared = reader.prepare(document)
     expected = sum(len(sentence) + 1 for sentence in prepared.sentences)
     tokens, early = 0, 0.0
-    for _, sentences in reader.read_sentences([prepared]):
-        tokens += sum(len(sentence.tokens) for sentence in sentences)
+    for _, sentence in reader.read_sentences([prepared]):
+        tokens += len(sentence.tokens)
         if not early and tokens > expected / 10:
             early = peak_memory_gb()
     took = time.process_time() - began

@@ -1,11 +1,11 @@
-"""Dynamic Neural Text Model: meanings of unknown words and entities, built while reading.
+"""Dynamic Neural Text Model: builds embeddings of unknown words and entities while it reads.
 
-    dntm.train(dataset=path)          trains a model into a run folder and returns its results
-    dntm.load(path)                   loads a run or checkpoint, ready to score documents
-    dntm.Reader.from_pretrained(path) reads texts with it: meanings, surprisal, continuation
-    dntm.Dataset.open(path)           opens a dataset folder
+    dntm.train(dataset=path)            trains a model and returns its results
+    dntm.load(path)                     loads a run or a checkpoint to score documents
+    dntm.Reader.from_pretrained(path)   reads texts: predicted words, surprisal, continuation
+    dntm.Dataset.open(path)             opens a dataset folder
 
-What needs torch is imported when it is first used.
+Modules that need torch are imported on first use.
 """
 
 from importlib import import_module
@@ -49,7 +49,7 @@ __all__ = [
     "train",
 ]
 
-_HOMES = {
+_MODULES = {
     "AnonymizedDocument": "dntm.corpus.document",
     "Continuation": "dntm.reader.questions",
     "Dataset": "dntm.corpus.dataset",
@@ -74,8 +74,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name from its home when it is first used."""
-    if name not in _HOMES:
+    """Import a public name on first use."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'dntm' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
     return value

@@ -1,4 +1,4 @@
-"""The two calls that most programs need: train a model, load a model."""
+"""Train a model; load a model."""
 
 from pathlib import Path
 from typing import Any
@@ -25,19 +25,18 @@ def train(
     threads: int = 0,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Train to the end and return the run's results: parameters, and perplexities by split.
+    """Train a model and return the run's results: parameters, and perplexities by split.
 
-    Either everything in a `config`, or as on the command line a recipe (modern, paper, naming or
-    quick) and the fields of `TrainConfig` that differ from it, with strings or paths, and
-    dictionaries for its parts:
+    Settings come from a `config`, or from a recipe (modern, paper, naming or quick) and the fields
+    of `TrainConfig` that differ from it; parts are dictionaries:
 
         dntm.train(dataset="datasets/ontogum", model={"variant": "both"}, seed=2)
 
-    The run folder is `output_dir`, or else runs/DATASET-VARIANT-SEED; the results name it. While
-    it trains PyTorch has so many `threads`; 0: as OMP_NUM_THREADS says, or the cores that are idle.
+    The run folder is `output_dir`; if omitted, runs/DATASET-VARIANT-SEED. The results contain its
+    path. `threads` are CPU threads; 0: OMP_NUM_THREADS, or else the idle cores.
     """
     if config is not None and settings:
-        raise ValueError(f"a config and {', '.join(settings)} beside it, expected either")
+        raise ValueError(f"a config and {', '.join(settings)}, expected one of them")
     if config is None:
         if "dataset" not in settings:
             raise ValueError("no dataset given, expected the path of a dataset folder")
@@ -61,5 +60,5 @@ def train(
 
 
 def load(path: Path | str) -> Scorer:
-    """Load a run folder (its best weights) or a checkpoint folder."""
+    """Load the best weights of a run folder, or a checkpoint."""
     return Scorer.load(path)

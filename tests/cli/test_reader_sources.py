@@ -115,20 +115,6 @@ def test_where_the_format_is_not_clear_the_error_names_the_option(
     assert "*.txt: pass --input-format" in none
 
 
-def test_a_missing_file_can_be_skipped(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "good.txt").write_text("She met Ann.\n", encoding="utf-8")
-    capsys.readouterr()
-
-    run("score", tmp_path / "none.txt", tmp_path / "good.txt", "--on-error=skip", "--model", model)
-
-    printed = capsys.readouterr()
-    assert "skipped: " in printed.err
-    assert "none.txt" in printed.err
-    assert "\tmet\t" in printed.out
-
-
 def test_a_document_has_the_same_name_alone_in_a_list_and_in_a_folder(
     model: Path, tmp_path: Path, rows: Rows
 ) -> None:

@@ -37,15 +37,6 @@ def test_an_odd_port_and_an_unknown_host_are_named(capsys: pytest.CaptureFixture
     assert "no such host" in fails(capsys, "--port", "0", "--host", "no such host")
 
 
-def test_a_missing_model_is_a_clear_error(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    error = fails(capsys, "--port", "0", "--model", str(tmp_path / "missing"))
-
-    assert error.startswith("dntm: error:")
-    assert "missing" in error
-
-
 def test_serve_prints_its_address_and_stops_when_interrupted(
     tmp_path: Path,
 ) -> None:

@@ -19,8 +19,6 @@ from tests.reader.small import (
     PREPARED,
     VOCABULARY,
     checkpoint,
-    static_surprisals,
-    surprisals,
 )
 
 COMPARED = "sat table river met left old man kept rowed home".split()
@@ -86,7 +84,7 @@ def test_vectors_follow_an_entity_through_all_sentences(reader: Reader) -> None:
         reading.vectors("nobody")
 
 
-def test_a_representation_is_the_models_own(reader: Reader) -> None:
+def test_representations_equal_those_of_the_model(reader: Reader) -> None:
     model = reader.models.dynamic
     rows = [[VOCABULARY.encode(sentence) for sentence in DOCUMENT.sentences]]
     _, after = model.score(model.plan(rows), model.initial_state(1))
@@ -200,7 +198,7 @@ def test_confidence_has_three_labels(probability: float, label: str) -> None:
     assert confidence_label(probability) == label
 
 
-def test_content_words_name_something() -> None:
+def test_function_words_are_left_out() -> None:
     words = "the Dog dog horse he twenty 1911 b52 , n't x china China was very Éire".split()
 
     assert [words[place] for place in content_words(words)] == ["dog", "horse", "china", "Éire"]
@@ -244,17 +242,6 @@ def test_gained_and_lost_words_follow_the_change_of_probability(
         assert [n.change for n in found] == pytest.approx(change)
         assert [n.similarity for n in found] == pytest.approx([nears[1][w] for w in expected])
         assert [n.probability for n in found] == pytest.approx([now[w] for w in expected], rel=1e-4)
-
-
-def test_a_baseline_alone_has_no_representations(tmp_path: Path) -> None:
-    reader = Reader.from_pretrained(checkpoint(tmp_path / "a", "baseline"))
-
-    reading = reader.read(PREPARED)
-
-    assert surprisals(reading) == static_surprisals(reading)
-    state = reading.trail(1)[0][1]
-    assert (list(state.representation), list(state.gained), state.change) == ([], [], 0.0)
-    assert not state.predicted_words
 
 
 def test_calibration_compares_confidence_with_the_true_word(reader: Reader) -> None:

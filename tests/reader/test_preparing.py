@@ -7,7 +7,6 @@ from dntm.corpus.document import Document, Mention, Token
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.reader.reader import Reader
-from dntm.reader.reading import COLUMNS
 from dntm.reader.text import PreparedText, as_prose, prepare, tokens_of
 from tests.reader.small import LEXICON, LOWER, checkpoint
 
@@ -23,14 +22,14 @@ class Pairs:
         return [[Mention(s, 0, 1) for s in range(len(sentences))]]  # type: ignore[arg-type]
 
 
-def test_plain_text_has_names_and_unknown_words_from_the_first_mention_on() -> None:
+def test_names_and_unknown_words_are_entities_from_the_first_mention_on() -> None:
     text = prepare("the man met Ann . He met Ann at a zork . She left the zork at Bo .", LEXICON)
 
     assert tokens(text)[2] == ["She", "left", "the", 2, "at", 3, "."]
     assert text.names() == {1: "Ann", 2: "zork", 3: "Bo"}
 
 
-def test_only_what_comes_again_is_an_entity_where_that_is_asked() -> None:
+def test_entities_can_be_restricted_to_repeated_words() -> None:
     text = prepare(
         "the man met Ann . He met Ann at a zork . She left the zork at Bo .",
         LEXICON,
@@ -45,23 +44,8 @@ def test_only_what_comes_again_is_an_entity_where_that_is_asked() -> None:
     assert text.names() == {1: "Ann", 2: "zork"}
 
 
-def test_an_unknown_word_is_the_same_at_the_beginning_of_a_sentence() -> None:
-    text = prepare("Zork sat . The zork left .", LEXICON, "unknown")
-
-    assert tokens(text) == [[1, "sat", "."], ["The", 1, "left", "."]]
-    assert text.names() == {1: "Zork"}
-
-
-def test_words_the_model_has_no_row_for_are_marked(reader: Reader) -> None:
-    reading = reader.read("The man met a zork .", entities="none")
-    unknown = COLUMNS.index("unknown")
-
-    assert [token.word for token in reading.tokens if token.unknown] == ["The", "zork"]
-    assert [row[unknown] for row in reading.rows()] == [1, 0, 0, 0, 1, 0, 0]
-
-
 @pytest.mark.parametrize("odd", [None, ["a", "b"], b"a text", Path("a.txt")])
-def test_what_is_no_text_is_named(reader: Reader, odd: object) -> None:
+def test_other_types_than_texts_are_refused(reader: Reader, odd: object) -> None:
     with pytest.raises(TypeError, match=f"not {type(odd).__name__}"):
         reader.read(odd)  # type: ignore[arg-type]
 
@@ -92,7 +76,7 @@ def test_inline_mentions_are_entities_even_if_they_come_once() -> None:
     assert text.names() == {1: "[3]", 2: "[7]"}
 
 
-def test_a_resolver_finds_entities_and_its_absence_is_told(reader: Reader) -> None:
+def test_a_resolver_finds_entities(reader: Reader) -> None:
     text = prepare("Ann met Bo. She left.", LEXICON, "resolver", Pairs())
 
     assert tokens(text) == [[1, "met", "Bo", "."], [1, "left", "."]]
@@ -110,13 +94,13 @@ def test_annotated_documents_keep_their_chains_and_others_get_names() -> None:
     ]
 
 
-def test_a_text_has_as_many_entities_as_it_has() -> None:
+def test_the_number_of_entities_is_not_limited() -> None:
     text = prepare("zap zap at ox ox met Big Bo at Big Bo , Ann , Ann , Ann ix ix ix", LEXICON)
 
     assert text.names() == {1: "zap", 2: "ox", 3: "Big Bo", 4: "Ann", 5: "ix"}
 
 
-def test_a_model_of_lower_case_words_reads_them_so_and_shows_them_as_written() -> None:
+def test_a_lower_case_model_shows_words_as_written() -> None:
     lexicon = Lexicon(Vocabulary(("she", "met", "left", "."), entities=2))
     text = prepare("SHE met Ann. Ann left.", lexicon)
 
@@ -124,7 +108,7 @@ def test_a_model_of_lower_case_words_reads_them_so_and_shows_them_as_written() -
     assert [word.shown for word in text.sentences[0]] == ["SHE", "met", "Ann", "."]
 
 
-def test_a_model_of_lower_case_words_is_asked_in_any_case(tmp_path: Path) -> None:
+def test_a_lower_case_model_accepts_any_case(tmp_path: Path) -> None:
     reader = Reader.from_pretrained(checkpoint(tmp_path / "lower", vocabulary=LOWER))
     story = "Ann kept a zork . The zork met Ann . "
     *_, last = reader.read(story + "Zork met the old man .").sentences
@@ -139,7 +123,7 @@ def test_a_model_of_lower_case_words_is_asked_in_any_case(tmp_path: Path) -> Non
     assert filled.surprisal == pytest.approx(sum(t.surprisal for t in last.tokens), abs=1e-9)
 
 
-def test_a_surface_that_names_one_entity_is_found_in_a_sentence_about_the_text() -> None:
+def test_words_that_mention_one_entity_are_found_in_a_later_sentence() -> None:
     text = prepare("Big Bo met Ann. Ann met Big Bo at the zork zork.", LEXICON)
     about = (text.names(), text.surfaces(LEXICON), LEXICON)
 
@@ -154,12 +138,6 @@ def test_a_surface_that_names_one_entity_is_found_in_a_sentence_about_the_text()
 def test_an_empty_text_is_refused(reader: Reader, text: str) -> None:
     with pytest.raises(ValueError, match="empty"):
         reader.read(text)
-
-
-def test_one_word_is_a_text(reader: Reader) -> None:
-    reading = reader.read("zork")
-
-    assert [token.word for token in reading.tokens] == ["zork", "<eos>"]
 
 
 def test_a_very_long_sentence_is_read(reader: Reader) -> None:
@@ -187,7 +165,7 @@ def test_odd_characters_are_read_like_others(reader: Reader, text: str) -> None:
     assert [token.end for token in reading.tokens].count(True) == len(reading.sentences)
 
 
-def test_what_cannot_be_written_as_utf_8_is_named(reader: Reader) -> None:
+def test_characters_that_utf_8_cannot_encode_are_named(reader: Reader) -> None:
     with pytest.raises(ValueError, match=r"'\\ud800' of the text cannot be encoded"):
         reader.read("She left \ud800.")
 

@@ -111,14 +111,6 @@ def test_an_entity_that_the_text_lacks_is_an_error(reader: Reader) -> None:
         reader.fill("[1] sat [] .")
 
 
-def test_the_same_seed_gives_the_same_continuation(reader: Reader) -> None:
-    one, same, other = (reader.continue_text(STORY, seed=seed) for seed in (1, 1, 2))
-
-    assert one == same
-    assert one != other
-    assert len(one.sentences) == 3
-
-
 def test_a_continuation_contains_only_known_words_and_entities(reader: Reader) -> None:
     position = reader.position(STORY)
     drawn = [

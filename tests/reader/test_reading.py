@@ -1,6 +1,5 @@
 import json
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +24,7 @@ from tests.reader.small import (
 )
 
 
-def test_surprisals_are_those_of_the_model(any_reader: Reader) -> None:
+def test_surprisals_equal_those_of_the_model(any_reader: Reader) -> None:
     scorer = Scorer(any_reader.models.dynamic, any_reader.vocabulary)
     [expected] = scorer.score([DOCUMENT])
 
@@ -127,16 +126,7 @@ def test_a_reading_is_plain_json_and_a_data_frame(reader: Reader) -> None:
     assert frame["group"].value_counts().to_dict() == groups
 
 
-def test_a_data_frame_without_pandas_is_one_sentence(
-    reader: Reader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-
-    with pytest.raises(ValueError, match="needs pandas"):
-        reader.read("She left.").to_frame()
-
-
-def test_a_unit_that_is_neither_bits_nor_nats_is_refused_at_once(reader: Reader) -> None:
+def test_an_unknown_unit_is_refused(reader: Reader) -> None:
     asked: Any = {"unit": "bans"}
 
     asks: tuple[Callable[[], object], ...] = (

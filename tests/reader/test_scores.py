@@ -61,16 +61,6 @@ def test_conditional_score_counts_only_what_follows_the_prefix(reader: Reader) -
     assert reader.conditional_score([prefix], ["zork left."]) == pytest.approx([found[0] / 3])
 
 
-def test_a_name_of_several_words_in_the_prefix_counts_as_its_words(reader: Reader) -> None:
-    prefix = "The man met Big Bo. He left"
-    [tokens] = reader.token_score(prefix + " Big Bo at home.")
-
-    [found] = reader.conditional_score(prefix, "Big Bo at home.", reduction=total)
-
-    assert [word for word, *_ in tokens[-4:]] == ["Big Bo", "at", "home", "."]
-    assert found == pytest.approx(sum(value for _, value, *_ in tokens[-4:]))
-
-
 def test_a_mention_across_the_border_stays_words(reader: Reader) -> None:
     prefix, stimulus = "She met Big Bo. Big Bo left Big", "Bo at home. He sat."
     apart = anonymized("She met 1 .", "1 left Big Bo at home .", "He sat .")
@@ -89,7 +79,7 @@ def test_an_initial_at_the_border_is_one_word_and_half_a_word_is_refused(reader:
         reader.conditional_score("She left un", "known .", separator="")
 
 
-def test_a_condition_says_what_counts_as_in_the_other_scores(reader: Reader) -> None:
+def test_conditional_score_has_the_options_of_the_other_scores(reader: Reader) -> None:
     prefix, stimulus = "Ann met a zork . Ann left .", "The zork sat . Ann left ."
     tokens = reader.read(f"{prefix} {stimulus}", entities="names", unit="nats").tokens[10:]
 
@@ -124,7 +114,7 @@ def test_a_rank_is_a_words_place_among_all_rows(any_reader: Reader) -> None:
     ]
 
 
-def test_scores_that_cannot_be_are_refused(reader: Reader) -> None:
+def test_invalid_arguments_are_refused(reader: Reader) -> None:
     with pytest.raises(ValueError, match="prob and surprisal are both set"):
         reader.token_score(STORY, surprisal=True, prob=True)
     with pytest.raises(ValueError, match="prob and base_two"):

@@ -1,6 +1,5 @@
 """Tables of words; datasets and readers have the same rows."""
 
-import json
 import tempfile
 from pathlib import Path
 
@@ -152,9 +151,3 @@ def test_scores_are_strictly_left_to_right_with_evictions(any_reader: Reader, fu
     for column in columns:
         a, b = (f[f["word_index"] < known][column].tolist() for f in (one, other))
         assert a == (pytest.approx(b, abs=1e-9) if isinstance(a[0], float) else b)
-
-
-def test_columns_are_json(reader: Reader) -> None:
-    reading = reader.read(STORY)
-
-    assert "NaN" not in json.dumps(reading.to_dict())

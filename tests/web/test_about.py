@@ -14,7 +14,7 @@ def about(models: ModelPair) -> tuple[str, str]:
     return found["model"], found["static"]
 
 
-def test_the_words_of_a_model_are_those_it_knows(reader: Reader) -> None:
+def test_the_models_are_described(reader: Reader) -> None:
     model, static = about(reader.models)
 
     words = len(reader.vocabulary.words)
@@ -24,7 +24,7 @@ def test_the_words_of_a_model_are_those_it_knows(reader: Reader) -> None:
     assert static == "the same weights without memory"
 
 
-def test_a_baseline_is_not_called_dynamic(reader: Reader) -> None:
+def test_a_baseline_is_described_as_such(reader: Reader) -> None:
     static = reader.models.static
 
     model, _ = about(replace(reader.models, dynamic=static))

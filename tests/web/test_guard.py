@@ -24,28 +24,17 @@ def client() -> TestClient:
 
 @pytest.mark.parametrize("path", ["/", "/missing"])
 @pytest.mark.parametrize("host", ["127.0.0.1:8321", "evil.example"])
-def test_every_answer_carries_every_header(client: TestClient, path: str, host: str) -> None:
+def test_every_response_has_the_security_headers(client: TestClient, path: str, host: str) -> None:
     response = client.get(path, headers={"Host": host})
 
     assert {name: response.headers.get(name) for name in HEADERS} == HEADERS
-
-
-def test_the_policy_allows_no_inline_script_and_no_other_host() -> None:
-    policy = HEADERS["Content-Security-Policy"]
-
-    assert "unsafe" not in policy
-    assert "http" not in policy
-    assert "default-src 'none'" in policy
-    assert "frame-ancestors 'none'" in policy
 
 
 @pytest.mark.parametrize(
     "host",
     ["127.0.0.1", "localhost:99", "LOCALHOST", "[::1]:8321", "10.0.0.7:1", "reading.example"],
 )
-def test_an_address_localhost_and_the_name_given_are_answered(
-    client: TestClient, host: str
-) -> None:
+def test_addresses_localhost_and_given_names_are_accepted(client: TestClient, host: str) -> None:
     assert client.get("/", headers={"Host": host}).status_code == 200
 
 
@@ -54,7 +43,7 @@ def test_an_address_localhost_and_the_name_given_are_answered(
     ["evil.example:8321", "localhost.evil.example", "127.0.0.1.evil.example", "", "127.0.0.1:x",
      "[::1", "localhost:80:80"],
 )  # fmt: skip
-def test_any_other_name_that_leads_here_is_refused(client: TestClient, host: str) -> None:
+def test_other_host_names_are_refused(client: TestClient, host: str) -> None:
     response = client.get("/", headers={"Host": host})
 
     assert response.status_code == 403
@@ -68,12 +57,12 @@ def test_other_origins_are_refused(client: TestClient, origin: str) -> None:
     assert client.post("/", headers={"Origin": origin}).status_code == 403
 
 
-def test_the_pages_own_origin_is_answered(client: TestClient) -> None:
+def test_the_origin_of_the_page_is_accepted(client: TestClient) -> None:
     headers = {"Origin": "http://127.0.0.1:8321", "Sec-Fetch-Site": "same-origin"}
 
     assert client.post("/", headers=headers).status_code == 200
 
 
-def test_a_post_that_the_browser_calls_cross_site_is_refused(client: TestClient) -> None:
+def test_a_cross_site_post_is_refused(client: TestClient) -> None:
     assert client.post("/", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     assert client.post("/", headers={"Sec-Fetch-Site": "same-site"}).status_code == 403

@@ -24,7 +24,7 @@ def test_three_points_keep_their_distances() -> None:
     assert [s for s, _, _ in found.path] == [0, 2, 5]
 
 
-def test_a_word_lies_among_the_mentions_after_which_it_was_near() -> None:
+def test_a_word_is_at_the_mean_of_its_mentions() -> None:
     found = meaning_map(
         [0, 1, 2], GENERATOR.normal(size=(3, 7)), [["a", "c"], ["a", "c"], ["b", "c"]]
     )
@@ -56,7 +56,7 @@ def test_the_nearest_words_of_the_latest_mention_come_first_and_none_twice() -> 
     assert len(words) == len(set(words)) == WORDS
 
 
-def test_a_single_point_lies_in_the_middle() -> None:
+def test_a_single_point_is_the_origin() -> None:
     found = meaning_map([4], np.ones((1, 3)), [["a"]])
 
     assert found.path == [(4, 0.0, 0.0)]

@@ -6,10 +6,10 @@ from playwright.sync_api import Page, expect
 
 from dntm.reader.reader import Reader
 from tests.web.tiny import TEXT
-from tests.web.using import read, unfold
+from tests.web.using import read
 
 
-def test_after_an_edit_only_what_follows_is_read(page: Page) -> None:
+def test_after_an_edit_only_later_sentences_are_read(page: Page) -> None:
     read(page)
     kept = page.locator("[data-row='0'] .token").first.get_attribute("aria-label")
     page.locator("[data-row='2']").hover()
@@ -24,7 +24,7 @@ def test_after_an_edit_only_what_follows_is_read(page: Page) -> None:
     expect(page.locator(".sentence")).to_have_count(4)
 
 
-def test_an_edit_can_be_given_up_with_the_keyboard(page: Page) -> None:
+def test_an_edit_can_be_cancelled_with_the_keyboard(page: Page) -> None:
     read(page)
     page.get_by_role("button", name="Edit sentence 2").focus()
 
@@ -50,22 +50,6 @@ def test_one_sentence_is_edited_at_a_time_and_no_change_is_lost(page: Page) -> N
     expect(editor).to_have_count(1)
     expect(editor).to_have_value("The zorrel sat.")
     expect(page.get_by_role("status")).to_contain_text("Sentence 3 is being edited")
-
-
-def test_an_edit_given_up_leaves_the_text_as_it_is_shown_now(page: Page) -> None:
-    read(page)
-    shade = "node => node.style.getPropertyValue('--shade')"
-    word = page.locator("[data-s='1'][data-p='2']")
-    page.get_by_role("button", name="Edit sentence 2").click(force=True)
-
-    unfold(page)
-    page.get_by_label("without memory", exact=True).check(force=True)
-    page.get_by_role("button", name="Cancel").click()
-    after_editing = word.evaluate(shade)
-    page.get_by_label("with memory", exact=True).check(force=True)
-    page.get_by_label("without memory", exact=True).check(force=True)
-
-    assert after_editing == word.evaluate(shade)
 
 
 def guesses(reader: Reader, text: str, entity: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from dntm.reader.meaning import confidence_label
 from dntm.reader.reader import Reader
@@ -34,13 +34,6 @@ def test_a_pasted_text_streams_in_sentence_by_sentence(
     expect(page.get_by_role("status")).to_have_text(re.compile("Read 4 of 4 sentences"))
 
 
-def test_an_example_is_read_when_it_is_chosen(page: Page) -> None:
-    page.get_by_label("Example").select_option(label="A game: the zindle final")
-
-    expect(page.get_by_role("status")).to_contain_text("of 10 sentences")
-    expect(page.get_by_role("group", name="Tracked words")).to_contain_text("Finch")
-
-
 def test_a_file_is_opened_and_read(page: Page, tmp_path: Path) -> None:
     (tmp_path / "ferry.txt").write_text("Old Marta left.\n\nThen Marta came.", encoding="utf-8")
 
@@ -48,26 +41,6 @@ def test_a_file_is_opened_and_read(page: Page, tmp_path: Path) -> None:
 
     expect(page.locator(".sentence")).to_have_count(2)
     expect(page.locator("[data-row='1']")).to_contain_text("Then")
-
-
-def test_a_file_chosen_before_the_server_has_answered_is_read_when_it_has(
-    page: Page, tmp_path: Path
-) -> None:
-    (tmp_path / "ferry.txt").write_text("Old Marta left.", encoding="utf-8")
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    page.route("**/api/about", hold)
-    with page.expect_request("**/api/about"):
-        page.reload(wait_until="domcontentloaded")
-
-    page.get_by_label("Open a file").set_input_files(tmp_path / "ferry.txt")
-    expect(page.get_by_role("button", name="Read")).to_be_disabled()
-    held[-1].continue_()
-
-    expect(page.locator(".sentence")).to_have_count(1)
 
 
 def test_a_file_in_another_encoding_is_refused(page: Page, tmp_path: Path) -> None:
@@ -124,15 +97,6 @@ def test_a_model_trained_on_hidden_words_shows_its_confidence(
             said.inner_text()
             == f"{confidence_label(state.confidence)}, {100 * state.confidence:.0f} %"
         )
-
-
-def test_guesses_stay_visible_next_to_the_text(page: Page) -> None:
-    read(page, f"{TEXT} " * 15)
-
-    page.locator("[data-row='55'] .token").first.click()
-
-    expect(page.locator("[data-row='55']")).to_be_in_viewport()
-    expect(chip(page, "Marta")).to_be_in_viewport()
 
 
 @pytest.mark.parametrize("place", ["[data-s='0'][data-p='0']", "[data-s='3'][data-p='1']"])
@@ -295,13 +259,3 @@ def test_an_unknown_word_is_marked(page: Page) -> None:
     ticked = page.locator(".candidates").first.locator(".actual .candidate")
     expect(ticked).to_have_text("an unknown word ✓")
     expect(page.locator("#expected")).to_contain_text("“zunk” (unknown to the model)")
-
-
-def test_changes_are_listed_in_the_naming_space_only(page: Page) -> None:
-    read(page)
-    unfold(page)
-    expect(page.locator(".moved").first).to_be_visible()
-
-    page.get_by_label("output embedding").check(force=True)
-
-    expect(page.locator(".moved")).to_have_count(0)

@@ -12,7 +12,7 @@ from tests.web.using import paste, read, trail, unfold
 SCRIPT = '<script>document.title = "owned"</script><img src=x onerror="document.title=\'owned\'">'
 
 
-def test_the_export_is_a_page_of_its_own(page: Page, browser: Browser, tmp_path: Path) -> None:
+def test_the_export_works_without_a_server(page: Page, browser: Browser, tmp_path: Path) -> None:
     read(page, f"{TEXT} </script>{SCRIPT} $& <!-- <script>")
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save as HTML").click()
@@ -68,7 +68,7 @@ def test_script_typed_into_any_field_stays_text(page: Page, tmp_path: Path) -> N
     assert page.title() == "dntm reader"
 
 
-def test_what_is_wrong_is_said(page: Page) -> None:
+def test_errors_are_shown(page: Page) -> None:
     paste(page, " ")
     expect(page.get_by_role("alert")).to_contain_text("the text is empty")
 

@@ -1,14 +1,11 @@
 """Readings and questions that do not come to their end, in a real browser."""
 
-from collections.abc import Callable
 from contextlib import suppress
 
 from playwright.sync_api import Error, Page, Route, expect
 
-from dntm.web.app import create_app
-from dntm.web.requests import Limits
 from tests.web.asking import until
-from tests.web.tiny import PausingReader, served
+from tests.web.tiny import PausingReader
 from tests.web.using import paste, read, unfold
 
 
@@ -30,22 +27,7 @@ def test_a_reading_can_be_stopped(slow_page: Page, pausing: PausingReader) -> No
     assert page.locator(".sentence").count() == 1
 
 
-def test_a_reading_that_takes_too_long_shows_what_was_read(
-    visit: Callable[[str], Page], pausing: PausingReader
-) -> None:
-    pausing.gate.clear()
-    with served(create_app(pausing, Limits(seconds=5))) as address:
-        page = visit(address)
-        paste(page)
-
-        expect(page.get_by_role("alert")).to_contain_text("longer than 5 s")
-        expect(page.get_by_role("status")).to_have_text("Stopped after 1 of 4 sentences.")
-        unfold(page)
-        expect(page.get_by_role("img", name="Path of Marta")).to_be_visible()
-        pausing.gate.set()
-
-
-def test_an_answer_that_breaks_off_between_two_lines_is_noticed(page: Page) -> None:
+def test_an_answer_that_is_cut_off_is_reported(page: Page) -> None:
     def half(route: Route) -> None:
         response = route.fetch()
         lines = response.text().splitlines(keepends=True)
@@ -71,7 +53,7 @@ def held_questions(page: Page) -> list[Route]:
     return held
 
 
-def test_a_question_about_an_earlier_reading_is_not_answered_in_a_new_one(page: Page) -> None:
+def test_predictions_of_an_earlier_reading_are_not_shown(page: Page) -> None:
     held = held_questions(page)
     read(page)
     page.locator("[data-s='3'][data-p='2']").click()
@@ -87,19 +69,7 @@ def test_a_question_about_an_earlier_reading_is_not_answered_in_a_new_one(page: 
     expect(page.get_by_role("alert")).to_be_empty()
 
 
-def test_a_question_is_given_up_when_another_is_asked(page: Page) -> None:
-    held_questions(page)
-    read(page)
-    page.locator("[data-s='3'][data-p='2']").click()
-
-    with page.expect_event("requestfailed") as failed:
-        page.locator("[data-s='3'][data-p='1']").click()
-
-    assert failed.value.url.endswith("/api/predict")
-    expect(page.get_by_role("alert")).to_be_empty()
-
-
-def test_predictions_are_asked_for_with_the_entities_of_the_reading(page: Page) -> None:
+def test_predictions_use_the_entities_of_the_reading(page: Page) -> None:
     read(page)
     page.locator("#own summary").click()
     page.locator("#entities").select_option("names")

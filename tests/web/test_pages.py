@@ -5,24 +5,10 @@ import pytest
 from dntm.corpus.text import document_of
 from dntm.web.app import examples, page_files
 
-PAGE = {name: file.content.decode() for name, file in page_files().items()}
+PAGE = {name: bytes(file.body).decode() for name, file in page_files().items()}
 
 
-def test_there_are_six_short_texts_in_which_names_and_invented_words_come_back() -> None:
-    texts = examples()
-
-    assert len(texts) == 6
-    for example in texts:
-        sentences = document_of(example.text).sentences
-        assert 8 <= len(sentences) <= 14, example.title
-        names = re.findall(r"(?<=[a-z] )[A-Z][a-z]+", example.text)
-        assert max(map(names.count, names)) >= 3, example.title
-        invented = re.search(r"(blicket|florp|dax|Tandoria|grellick|zindle)", example.title)
-        assert invented
-        assert 4 <= len(re.findall(rf"\b{invented[0]}\b", example.text)) <= 9, example.title
-
-
-def test_an_edit_to_try_changes_a_sentence_and_keeps_the_invented_word() -> None:
+def test_a_suggested_edit_changes_a_sentence_and_keeps_the_invented_word() -> None:
     for example in examples():
         sentence, instead = example.edit
         before = document_of(example.text).sentences[sentence - 1]

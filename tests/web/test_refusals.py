@@ -14,7 +14,7 @@ from tests.web.tiny import TEXT, PausingReader
 
 
 @pytest.mark.parametrize("text", ["", "  \n ", None, 3, "\ud800 left."])
-def test_a_text_without_words_or_that_is_none_is_refused(client: TestClient, text: object) -> None:
+def test_an_empty_text_and_other_types_are_refused(client: TestClient, text: object) -> None:
     response = client.post(
         "/api/read",
         content=json.dumps({"text": text}),
@@ -53,7 +53,7 @@ def test_a_large_request_is_refused_before_it_is_read(client: TestClient) -> Non
         ("/api/predict", {"sentence": 0}, "position"),
     ],
 )
-def test_a_field_that_makes_no_sense_is_named(
+def test_an_invalid_field_is_named(
     client: TestClient, path: str, fields: dict[str, object], name: str
 ) -> None:
     status, message = refused(client, path, text=TEXT, **fields)
@@ -63,7 +63,7 @@ def test_a_field_that_makes_no_sense_is_named(
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b"[" * 100_000])
-def test_what_is_no_json_object_is_refused(client: TestClient, content: bytes) -> None:
+def test_anything_but_a_json_object_is_refused(client: TestClient, content: bytes) -> None:
     response = client.post(
         "/api/read", content=content, headers={"Content-Type": "application/json"}
     )
@@ -71,7 +71,7 @@ def test_what_is_no_json_object_is_refused(client: TestClient, content: bytes) -
     assert response.status_code == 422
 
 
-def test_only_json_is_taken_so_that_no_form_of_another_site_can_post(client: TestClient) -> None:
+def test_other_content_types_are_refused(client: TestClient) -> None:
     response = client.post(
         "/api/read", content=json.dumps({"text": TEXT}), headers={"Content-Type": "text/plain"}
     )
@@ -99,7 +99,7 @@ class Unable(Reader):
 
 
 @pytest.mark.parametrize("path", ["/api/read", "/api/predict"])
-def test_what_the_reader_finds_wrong_with_a_text_is_said(reader: Reader, path: str) -> None:
+def test_errors_of_the_reader_are_reported(reader: Reader, path: str) -> None:
     unable = Unable(reader.models)
     unable.problem = ValueError("no such words")
     with TestClient(create_app(unable), base_url="http://127.0.0.1") as client:
@@ -108,7 +108,7 @@ def test_what_the_reader_finds_wrong_with_a_text_is_said(reader: Reader, path: s
         assert answer == (422, "no such words")
 
 
-def test_an_answer_to_a_failure_carries_every_header(reader: Reader) -> None:
+def test_an_internal_error_has_the_security_headers(reader: Reader) -> None:
     unable = Unable(reader.models)
     unable.problem = RuntimeError("broken")
     app = create_app(unable)

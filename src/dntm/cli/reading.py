@@ -246,7 +246,7 @@ class Score:
             found = reader.read_sentences(texts, unit=self.unit)
             for _, group in groupby(found, key=lambda some: id(some[0])):
                 scored += 1
-                for row in self._rows(_counted(group, bar)):
+                for row in self._rows(group, bar):
                     line = tsv_line(row) if self.format == "tsv" else json_line(columns, row)
                     print(line, file=target)
             for problem in (*skipped, *empty):
@@ -257,17 +257,20 @@ class Score:
                 raise ValueError("no text left to score: every file is empty")
 
     def _rows(
-        self, found: "Iterator[tuple[PreparedText, SentenceReading]]"
+        self, found: "Iterator[tuple[PreparedText, SentenceReading]]", bar: "tqdm[Any]"
     ) -> Iterator[tuple[object, ...]]:
         """The rows of one text."""
         text, first = next(found)
         names = text.names()
-        sentences = chain([first], (sentence for _, sentence in found))
+
+        def sentences() -> "Iterator[SentenceReading]":
+            for sentence in chain([first], (sentence for _, sentence in found)):
+                yield sentence
+                bar.update(len(sentence.tokens) - 1)
+
         if self.words:
-            yield from word_rows(text.name, text.text, sentences, names)
-            return
-        for sentence in sentences:
-            yield from token_rows(text.name, sentence, names)
+            return word_rows(text.name, text.text, sentences(), names)
+        return chain.from_iterable(token_rows(text.name, s, names) for s in sentences())
 
     def _texts(
         self, reader: "Reader", skipped: list[str], empty: list[str]
@@ -294,15 +297,6 @@ def _until_a_problem(
         yield from texts
     except (ValueError, OSError) as error:
         problems.append(error)
-
-
-def _counted(
-    found: "Iterator[tuple[PreparedText, list[SentenceReading]]]", bar: "tqdm[Any]"
-) -> "Iterator[tuple[PreparedText, SentenceReading]]":
-    for text, sentences in found:
-        for sentence in sentences:
-            yield text, sentence
-            bar.update(len(sentence.tokens) - 1)
 
 
 @dataclass(frozen=True, kw_only=True)

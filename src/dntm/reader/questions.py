@@ -29,8 +29,6 @@ from dntm.reader.text import GAP, as_prose, tokens_of
 Choose = Literal["both", "words", "entities"]
 _AT_ONCE = 64
 """Sentences scored in one batch."""
-LONGEST = 500
-"""Words of a sentence with a gap."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -162,8 +160,6 @@ def fill_gap(
     if candidates < 0:
         raise ValueError(f"candidates is {candidates}, expected 0 (all words) or more")
     tokens = tokens_of(sentence, position.names, position.surfaces, engine.lexicon)
-    if len(tokens) > LONGEST:
-        raise ValueError(f"the sentence has {len(tokens):,} words, expected at most {LONGEST}")
     if (gaps := tokens.count(GAP)) != 1:
         raise ValueError(f"the sentence has {gaps} gaps, expected one: {GAP}")
     gap = tokens.index(GAP)

@@ -105,8 +105,8 @@ class Reader(TextScores):
 
     def read_sentences(
         self, texts: Iterable[PreparedText], *, unit: Unit = "bits"
-    ) -> Iterator[tuple[PreparedText, list[SentenceReading]]]:
-        """Read many texts, some sentences at a time, so that long texts are not held in memory.
+    ) -> Iterator[tuple[PreparedText, SentenceReading]]:
+        """Read many texts sentence by sentence, so that long texts are not held in memory.
 
         Only tokens are read, no meanings.
         """

@@ -11,14 +11,17 @@ mention is one token, and the ends of sentences, which this model predicts, coun
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from dntm.corpus.document import Document
-from dntm.reader.reading import Reading, TokenReading, Unit
+from dntm.reader.reading import TokenReading, Unit
 from dntm.reader.text import Kinds, PreparedText, Text
+
+if TYPE_CHECKING:
+    from dntm.reader.reader import Reader
 
 Reduction = Callable[[Tensor], float]
 """Reduces a text's log-probabilities, a vector in reading order, to one number."""
@@ -28,26 +31,11 @@ def _mean(scores: Tensor) -> float:
     return float(scores.mean())
 
 
-class Reads(Protocol):
-    """A reader, as far as scores need one."""
-
-    def prepare(self, text: Text, entities: Kinds = None, *, border: int = 0) -> PreparedText:
-        """Find the entities of a text."""
-
-    def read_all(
-        self, texts: Sequence[Text], *, unit: Unit = "bits", meanings: bool = True
-    ) -> Iterator[Reading]:
-        """Read texts."""
-
-    def ranks(self, text: Text) -> list[int]:
-        """The rank of every token."""
-
-
 class TextScores:
     """The scores of a reader."""
 
     def token_score(
-        self: Reads,
+        self: "Reader",
         batch: Text | Sequence[Text],
         surprisal: bool = False,
         prob: bool = False,
@@ -80,7 +68,7 @@ class TextScores:
         return scored
 
     def sequence_score(
-        self: Reads,
+        self: "Reader",
         batch: Text | Sequence[Text],
         reduction: Reduction = _mean,
         prob: bool = False,
@@ -97,7 +85,7 @@ class TextScores:
         ]
 
     def conditional_score(  # noqa: PLR0917 (minicons' own order)
-        self: Reads,
+        self: "Reader",
         prefix: str | Sequence[str],
         stimuli: str | Sequence[str],
         separator: str = " ",
@@ -108,8 +96,9 @@ class TextScores:
         entities: Kinds = None,
         eos_token: bool = False,
     ) -> list[float]:
-        """Score each stimulus after its prefix, or after one prefix for all. No mention spans
-        both.
+        """Score each stimulus after its prefix, or after one prefix for all.
+
+        No mention spans prefix and stimulus.
         """
         _check(surprisal=False, prob=prob, base_two=base_two)
         ends = [stimuli] if isinstance(stimuli, str) else list(stimuli)
@@ -126,14 +115,16 @@ class TextScores:
         ]
 
 
-def _prepared(reader: Reads, batch: Text | Sequence[Text], entities: Kinds) -> list[PreparedText]:
+def _prepared(
+    reader: "Reader", batch: Text | Sequence[Text], entities: Kinds
+) -> list[PreparedText]:
     if isinstance(batch, str | Document | PreparedText):
         return [reader.prepare(batch, entities)]
     return [reader.prepare(text, entities) for text in batch]
 
 
 def _tokens(
-    reader: Reads, texts: Sequence[PreparedText], *, base_two: bool
+    reader: "Reader", texts: Sequence[PreparedText], *, base_two: bool
 ) -> Iterator[list[TokenReading]]:
     unit: Unit = "bits" if base_two else "nats"
     return (reading.tokens for reading in reader.read_all(texts, unit=unit, meanings=False))

@@ -185,8 +185,8 @@ class ReadingBuilder:
 
 def read_sentences(
     engine: Engine, texts: Iterable[PreparedText], unit: Unit, meanings: Meanings | None
-) -> Iterator[tuple[PreparedText, list[SentenceReading]]]:
-    """Read texts to their ends, some sentences at a time, one text after the other.
+) -> Iterator[tuple[PreparedText, SentenceReading]]:
+    """Read texts sentence by sentence, one text after the other.
 
     Short texts are read in batches; of a long text only one window is held in memory.
     """
@@ -199,7 +199,7 @@ def read_sentences(
         if is_long:
             builder = ReadingBuilder(engine, text, unit, meanings)
             for [scores] in engine.read([text]):
-                yield text, builder.add(scores)
+                yield from ((text, sentence) for sentence in builder.add(scores))
         else:
             batch.append(text)
     yield from _read_batch(engine, batch, unit, meanings)
@@ -207,13 +207,14 @@ def read_sentences(
 
 def _read_batch(
     engine: Engine, batch: Sequence[PreparedText], unit: Unit, meanings: Meanings | None
-) -> Iterator[tuple[PreparedText, list[SentenceReading]]]:
+) -> Iterator[tuple[PreparedText, SentenceReading]]:
     builders = [ReadingBuilder(engine, text, unit, meanings) for text in batch]
     read: list[list[SentenceReading]] = [[] for _ in batch]
     for window in engine.read(batch) if batch else ():
         for number, scores in enumerate(window):
             read[number] += builders[number].add(scores)
-    yield from zip(batch, read, strict=True)
+    for text, sentences in zip(batch, read, strict=True):
+        yield from ((text, sentence) for sentence in sentences)
 
 
 def read_texts(
@@ -221,8 +222,8 @@ def read_texts(
 ) -> Iterator[Reading]:
     """Read texts to their ends; without `meanings`, only their tokens."""
     found: list[SentenceReading] = []
-    for text, sentences in read_sentences(engine, texts, unit, meanings):
-        found += sentences
+    for text, sentence in read_sentences(engine, texts, unit, meanings):
+        found.append(sentence)
         if len(found) == len(text.sentences):
             yield reading_of(text, found, unit)
             found = []

@@ -140,17 +140,14 @@ def prepare(
     chosen = _chosen(text, kinds)
     document = text if isinstance(text, Document) else _parsed(text, inline="inline" in chosen)
     check(document)
-    config = AnonymizeConfig(keep_single="inline" in chosen, entities_from=since or _since(lexicon))
+    settings = lexicon.vocabulary.settings
+    usual: From = "repeated" if settings and settings.entities_from == "repeated" else "first"
+    config = AnonymizeConfig(keep_single="inline" in chosen, entities_from=since or usual)
     marked = find_entities(_with_chains(document, chosen, resolver), chosen, lexicon, config)
     document = document if document.spans else _written(document)
     if border:
         marked = replace(marked, mentions=_apart(document, marked.mentions, border))
     return _prepared(document, marked, lexicon)
-
-
-def _since(lexicon: Lexicon) -> From:
-    settings = lexicon.vocabulary.settings
-    return "repeated" if settings and settings.entities_from == "repeated" else "first"
 
 
 def _chosen(text: str | Document, kinds: Kinds) -> tuple[Kind, ...]:

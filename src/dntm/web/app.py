@@ -23,7 +23,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from dntm.reader.engine import ModelPair
@@ -50,14 +50,6 @@ _LINKS = re.compile(r"^ *<(?:link|script)\b.*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """A file of the page."""
-
-    content: bytes
-    type: str
-
-
-@dataclass(frozen=True, slots=True)
 class Example:
     """An example text."""
 
@@ -77,11 +69,10 @@ def create_app(
     about = _about(reader, limits)
 
     async def index(_: Request) -> Response:
-        return _file(page["index.html"])
+        return page["index.html"]
 
     async def static(request: Request) -> Response:
-        found = page.get(request.path_params["name"])
-        return _problem(404, "no such file") if found is None else _file(found)
+        return page.get(request.path_params["name"]) or _problem(404, "no such file")
 
     async def about_page(_: Request) -> Response:
         return JSONResponse(about)
@@ -137,10 +128,6 @@ def _described(models: ModelPair) -> str:
     return f"Model with dynamic {layers} embeddings, {config.merging} merging, {words}"
 
 
-def _file(file: File) -> Response:
-    return Response(file.content, media_type=file.type)
-
-
 def _problem(status: int, message: str) -> Response:
     return JSONResponse({"message": message}, status_code=status)
 
@@ -150,14 +137,14 @@ async def _refused(_: Request, error: Exception) -> Response:
     return _problem(error.status, error.message)
 
 
-def page_files() -> dict[str, File]:
+def page_files() -> dict[str, Response]:
     """The files of the page by name; the page itself is `index.html`."""
     found = {}
     for entry in (files("dntm.web") / "static").iterdir():
         suffix = entry.name[entry.name.rfind(".") :]
         if suffix in _TYPES:
-            found[entry.name] = File(entry.read_bytes(), _TYPES[suffix])
-    found["export.html"] = File(_export_page(found).encode(), "text/plain; charset=utf-8")
+            found[entry.name] = Response(entry.read_bytes(), media_type=_TYPES[suffix])
+    found["export.html"] = PlainTextResponse(_export_page(found))
     return found
 
 
@@ -172,13 +159,13 @@ def examples() -> list[Example]:
     return found
 
 
-def _export_page(page: Mapping[str, File]) -> str:
+def _export_page(page: Mapping[str, Response]) -> str:
     def text(name: str) -> str:
-        return page[name].content.decode()
+        return bytes(page[name].body).decode()
 
     script = "\n".join(_EXPORT.sub("", _IMPORT.sub("", text(f"{m}.js"))) for m in _MODULES)
     style = text("style.css")
-    icon = "data:image/svg+xml;base64," + base64.b64encode(page["icon.svg"].content).decode()
+    icon = "data:image/svg+xml;base64," + base64.b64encode(page["icon.svg"].body).decode()
     policy = (
         f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"

@@ -12,18 +12,17 @@ The last event is `end` or `error`; without either the answer was cut off.
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
 
 from dntm.reader.meaning import Meanings, confidence_label
 from dntm.reader.questions import Candidate, Predictions
-from dntm.reader.reading import SentenceReading
+from dntm.reader.reading import EntityReading, SentenceReading
 from dntm.reader.text import PreparedText
 
 NEAREST = 4
@@ -72,16 +71,31 @@ def sentence_event(sentence: SentenceReading) -> dict[str, Any]:
     return {"kind": "sentence", **plain}
 
 
-def map_events(maps: Mapping[int, Mapping[str, "MeaningMap"]]) -> list[dict[str, Any]]:
+def map_events(sentences: Iterable[SentenceReading], meanings: Meanings) -> list[dict[str, Any]]:
     """One event per entity: its map in each space."""
+    paths: dict[int, list[tuple[int, EntityReading]]] = {}
+    for sentence in sentences:
+        for state in sentence.entities:
+            paths.setdefault(state.entity, []).append((sentence.index, state))
     return [
-        {
-            "kind": "map",
-            "entity": number,
-            "spaces": {name: asdict(found) for name, found in spaces.items()},
-        }
-        for number, spaces in maps.items()
+        {"kind": "map", "entity": entity, "spaces": _maps(path, meanings)}
+        for entity, path in paths.items()
     ]
+
+
+def _maps(path: Sequence[tuple[int, EntityReading]], meanings: Meanings) -> dict[str, Any]:
+    sentences, states = zip(*path, strict=True)
+    d = torch.tensor([state.representation for state in states], dtype=torch.float64)
+    found = {}
+    for name, space in meanings.spaces.items():
+        vectors = space.entities([state.row for state in states], d).numpy()
+        nearest = []
+        for state in states:
+            words = state.predicted_words if name == meanings.naming_space else ()
+            words = words or (state.input_words if name == "input" else state.output_words)
+            nearest.append([near.word for near in words[:NEAREST]])
+        found[name] = asdict(meaning_map(sentences, vectors, nearest))
+    return found
 
 
 def predictions_answer(found: Predictions, seen: Collection[int], k: int) -> dict[str, Any]:
@@ -102,50 +116,6 @@ def _merged(
         sums = {name: sum(getattr(c, name) for c in unseen) for name in names}
         rows.append({"word": "", "entity": UNSEEN, **sums})
     return sorted(rows, key=lambda row: -float(row[by]))
-
-
-@dataclass(slots=True)
-class _Path:
-    sentences: list[int] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    d: list[Tensor] = field(default_factory=list)
-    nearest: dict[str, list[list[str]]] = field(default_factory=dict)
-
-
-class Paths:
-    """The states of every entity during a reading, as far as the maps need them."""
-
-    def __init__(self, meanings: Meanings) -> None:
-        self._meanings = meanings
-        self._paths: dict[int, _Path] = {}
-
-    def add(self, sentence: SentenceReading) -> None:
-        """Add the states after one more sentence."""
-        for state in sentence.entities:
-            path = self._paths.setdefault(state.entity, _Path())
-            path.sentences.append(sentence.index)
-            path.rows.append(state.row)
-            path.d.append(torch.tensor(state.representation, dtype=torch.float64))
-            lists = {"input": state.input_words, "output": state.output_words}
-            if state.predicted_words:
-                lists[self._meanings.naming_space] = state.predicted_words
-            for space, words in lists.items():
-                near = [word.word for word in words[:NEAREST]]
-                path.nearest.setdefault(space, []).append(near)
-
-    def maps(self) -> dict[int, dict[str, "MeaningMap"]]:
-        """The map of each entity in each space."""
-        return {
-            number: {
-                name: meaning_map(
-                    path.sentences,
-                    space.entities(path.rows, torch.stack(path.d)).numpy(),
-                    path.nearest[name],
-                )
-                for name, space in self._meanings.spaces.items()
-            }
-            for number, path in self._paths.items()
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from dntm.reader.reader import Reader
 from dntm.reader.reading import SentenceReading
 from dntm.reader.text import PreparedText
-from dntm.web.events import Paths, map_events, predictions_answer, sentence_event, start_event
+from dntm.web.events import map_events, predictions_answer, sentence_event, start_event
 from dntm.web.requests import Limits, PredictRequest, ReadRequest, Refused
 
 T = TypeVar("T")
@@ -57,19 +57,19 @@ class Readings:
         name, began, computed = secrets.token_urlsafe(16), time.monotonic(), 0
         known = self.memory.recall(request.reading)[: request.have]
         stream = self.reader.stream(prepared, known=known)
-        paths = Paths(self.reader.meanings)
-        yield start_event(name, prepared, self.reader.meanings.naming_space)
+        meanings, sentences = self.reader.meanings, list[SentenceReading]()
+        yield start_event(name, prepared, meanings.naming_space)
         try:
             while more := await self._run(lambda: _next(stream, known), began):
                 for sentence in more:
-                    paths.add(sentence)
+                    sentences.append(sentence)
                     self.memory.add(name, sentence)
                     if _is_known(sentence, known):
                         yield {"kind": "kept", "index": sentence.index}
                     else:
                         computed += 1
                         yield sentence_event(sentence)
-            for event in map_events(await self._run(paths.maps, began)):
+            for event in await self._run(lambda: map_events(sentences, meanings), began):
                 yield event
         except Refused as refused:
             yield {"kind": "error", "message": refused.message}

@@ -33,7 +33,7 @@ export function strength(value, mode) {
   return Math.min(1, Math.abs(value) / full);
 }
 
-const MARKED = "Coloured words are tracked; the model does not know dotted words.";
+const MARKED = "Coloured words are tracked. Dotted words are unknown to the model.";
 
 export const LEGENDS = {
   off: MARKED,

@@ -8,7 +8,7 @@ from dntm.model.language_model import DynamicTextModel
 from dntm.reader.engine import ModelPair, without_memory
 from dntm.reader.meaning import Meanings
 from dntm.reader.reader import Reader
-from dntm.web.events import Paths
+from dntm.web.events import map_events
 from tests.web.tiny import TEXT
 
 
@@ -16,19 +16,18 @@ from tests.web.tiny import TEXT
 def test_a_map_shows_the_predicted_words_of_each_mention(reader: Reader, variant: str) -> None:
     other = with_variant(reader, cast("Variant", variant))
     meanings = Meanings(other.models.dynamic, other.vocabulary)
-    paths = Paths(meanings)
     listed: dict[str, set[str]] = {"input": set(), "output": set()}
-    for sentence in other.stream(TEXT):
-        paths.add(sentence)
+    sentences = list(other.stream(TEXT))
+    for sentence in sentences:
         for state in sentence.entities:
             for name, words in (("input", state.input_words), ("output", state.output_words)):
                 predicted = state.predicted_words if name == meanings.naming_space else []
                 listed[name] |= {near.word for near in (predicted or words)[:4]}
             assert bool(state.predicted_words) == (variant != "baseline")
 
-    maps = paths.maps().values()
+    maps = [event["spaces"] for event in map_events(sentences, meanings)]
     for name in meanings.spaces:
-        assert {word for spaces in maps for word, _, _ in spaces[name].words} == listed[name]
+        assert {word for spaces in maps for word, _, _ in spaces[name]["words"]} == listed[name]
 
 
 def with_variant(reader: Reader, variant: "Variant") -> Reader:
