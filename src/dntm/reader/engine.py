@@ -152,9 +152,7 @@ class Engine:
 
     def slots(self) -> SlotAllocator:
         """Assigns the model's entity slots to the entities of a text."""
-        # The next unseen entity must have the same slot in a text with a swapped mention.
-        in_order = "unseen-pooling" in self.models.dynamic.config.extensions
-        return SlotAllocator(self.models.vocabulary.entities, in_order=in_order)
+        return SlotAllocator(self.models.vocabulary.entities)
 
     def encode(self, sentences: Iterable[Sequence[Token]], slots: SlotAllocator) -> DocumentRows:
         """The rows of the next sentences, and which slots are reassigned in each."""
