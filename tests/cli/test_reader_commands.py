@@ -197,7 +197,7 @@ def test_fill_refuses_a_pretraining_run(tmp_path: Path, capsys: pytest.CaptureFi
 
     error = fails(capsys, "fill", "She sat at the [].", "--model", tmp_path)
 
-    assert "this is a pretraining, no language model" in error
+    assert "this is a pretrained encoder" in error
 
 
 def test_help_does_not_import_torch() -> None:

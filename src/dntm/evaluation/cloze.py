@@ -24,13 +24,15 @@ The expected values of a random choice among n candidates:
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.records import Floats, Integers, Table
-from dntm.model.completion import Completions
+
+if TYPE_CHECKING:
+    from dntm.model.completion import Completions
 
 TIE = 1e-4
 """In nats. Smaller differences may be rounding errors."""
@@ -87,7 +89,7 @@ class ClozeRecords(Table):
     rest_quantile: Floats
 
     @classmethod
-    def of(cls, texts: Iterable[ClozeText], filled: Iterable[Completions]) -> Self:
+    def of(cls, texts: Iterable[ClozeText], filled: "Iterable[Completions]") -> Self:
         """Rank the candidates of every gap."""
         names: list[str] = []
         rows: list[tuple[float, ...]] = []
@@ -120,7 +122,7 @@ def _quantile(rank: int, candidates: int) -> float:
     return (candidates - rank) / (candidates - 1)
 
 
-def _rank(text: ClozeText, scores: Completions) -> Iterator[tuple[float, ...]]:
+def _rank(text: ClozeText, scores: "Completions") -> Iterator[tuple[float, ...]]:
     """The numbers of each gap, in the order of the fields of ClozeRecords."""
     sizes = [len(gap.candidates) for gap in text.gaps]
     for column in scores:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import tee
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument, InputError
 from dntm.files import write_text
-from dntm.model.scorer import LanguageModel
+
+if TYPE_CHECKING:
+    from dntm.model.scorer import LanguageModel
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -157,7 +159,7 @@ def _describe(document: AnonymizedDocument) -> Iterator[tuple[str, tuple[int, ..
                 follows = 0
 
 
-def records_of(model: LanguageModel, documents: Iterable[AnonymizedDocument]) -> Records:
+def records_of(model: "LanguageModel", documents: Iterable[AnonymizedDocument]) -> Records:
     """Score documents with a model."""
     first, second = tee(documents)
     return Records.of(first, model.score(second))
