@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from dntm.corpus.dataset import content_hash
+from dntm.model.checkpoint import save_tensors
 from dntm.training.run_folder import RunFolder
 from tests.cli.running import fails, run
 
@@ -184,7 +185,7 @@ def test_edited_tensors_of_a_state_are_refused(copy: Path, capsys: Capture, what
     assert state is not None
     tensors = load_file(state / "state.safetensors")
     TENSORS[what](tensors)
-    save_file(tensors, state / "state.safetensors")
+    save_tensors(tensors, state / "state.safetensors")
 
     said = sentence(capsys, "train", "--output-dir", copy / "run", "--resume")
 
