@@ -161,8 +161,8 @@ def test_sample_frequencies_follow_the_distribution(reader: Reader) -> None:
         for c in reader.predictions(position, k=EVERYTHING).dynamic
         if c.word in {*WORDS, "Ann", "zork"}
     }
-    likeliest = max(allowed, key=allowed.__getitem__)
-    share = allowed[likeliest] / sum(allowed.values())
+    best = max(allowed, key=allowed.__getitem__)
+    share = allowed[best] / sum(allowed.values())
 
     firsts = [
         sample(
@@ -172,7 +172,7 @@ def test_sample_frequencies_follow_the_distribution(reader: Reader) -> None:
     ]
 
     error = math.sqrt(share * (1 - share) / 200)
-    assert firsts.count(likeliest) / 200 == pytest.approx(share, abs=4 * error)
+    assert firsts.count(best) / 200 == pytest.approx(share, abs=4 * error)
 
 
 def test_a_tiny_top_p_takes_the_most_likely_token(reader: Reader) -> None:

@@ -1,4 +1,4 @@
-"""What a page asks of the server, and what it is told."""
+"""Requests to the server and their answers."""
 
 import json
 import socket
@@ -24,7 +24,7 @@ def read(client: TestClient, text: str, **fields: object) -> list[Event]:
 
 
 def _no_json(constant: str) -> None:
-    """Python takes NaN, a browser does not."""
+    """Python accepts NaN, a browser does not."""
     pytest.fail(f"{constant} in an answer")
 
 
@@ -49,18 +49,18 @@ def until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not holds():
         if time.monotonic() > deadline:
-            pytest.fail("it has not come about")
+            pytest.fail("timed out")
         time.sleep(0.01)
 
 
 @contextmanager
-def posted(address: str, path: str, body: bytes, length: int = 0) -> Iterator[socket.socket]:
-    """A connection over which a request was sent (or, if `length` is more, is being sent)."""
+def posted(address: str, path: str, body: bytes) -> Iterator[socket.socket]:
+    """A connection with a request."""
     place = urlsplit(address)
     with socket.create_connection((place.hostname, place.port), timeout=PATIENCE) as connection:
         head = (
             f"POST {path} HTTP/1.1\r\nHost: {place.netloc}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {length or len(body)}\r\n\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         connection.sendall(head.encode() + body)
         yield connection

@@ -1,7 +1,6 @@
-"""A tiny model over the words of the example texts, a reader that waits, and servers."""
+"""A tiny model for the example texts, a reader that waits, and a server."""
 
 import re
-import socket
 import threading
 import time
 from collections import Counter
@@ -27,24 +26,24 @@ from dntm.web.server import Server, address, bind
 TEXT = (
     "Old Marta kept the ferry. Every day Marta rowed over. The zorrel slept. A zorrel sees Marta."
 )
-"""Four sentences in which Marta and the zorrel come back."""
+"""Four sentences that repeat Marta and the zorrel."""
 INVENTED = ("zorrel", "blicket", "florp", "dax", "grellick", "zindle")
 PATIENCE = 60.0
-"""Seconds after which a test gives up; nothing that passes comes near."""
+"""Seconds after which a test fails."""
 
 
 class PausingReader(Reader):
-    """Counts the sentences it has read, and gives them on only while its gate is open."""
+    """Counts its sentences and returns them only while its gate is open."""
 
     def __init__(self, models: ModelPair) -> None:
         super().__init__(models)
         self.steps = 0
         self.known: list[int] = []
-        """How many sentences each stream was given to begin with."""
+        """The number of known sentences of each stream."""
         self.gate = threading.Event()
         self.gate.set()
         self.passes = 1
-        """So many sentences of a text are given on in any case."""
+        """The first sentences of a text, which never wait."""
 
     def stream(self, *text: Any, **options: Any) -> Iterator[SentenceReading]:
         self.known.append(len(options.get("known", ())))
@@ -56,7 +55,7 @@ class PausingReader(Reader):
 
 
 def save_tiny_model(folder: Path) -> Path:
-    """A model of random weights, with room for nine entities."""
+    """A model with random weights and nine entity slots."""
     texts = [TEXT, *(example.text for example in examples())]
     words = Counter(word.lower() for text in texts for word in WORD.findall(text))
     names = {word for text in texts for word in re.findall(r"(?<=[a-z] )[A-Z]\w+", text)}
@@ -81,15 +80,9 @@ def save_tiny_model(folder: Path) -> Path:
 
 
 @contextmanager
-def served(app: Starlette, buffer: int = 0) -> Iterator[str]:
-    """The application on a free port of this machine; gives its address. `app.state.server` is
-    who serves it.
-
-    With a `buffer`, so many bytes that nobody has read are kept for a client by the system.
-    """
-    taken: socket.socket = bind("127.0.0.1", 0)
-    if buffer:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
+def served(app: Starlette) -> Iterator[str]:
+    """Serve the application on a free port; yields its address. `app.state.server` is the server."""
+    taken = bind("127.0.0.1", 0)
     server = app.state.server = Server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
     thread.start()

@@ -11,17 +11,14 @@ mention is one token, and the ends of sentences, which this model predicts, coun
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from dntm.corpus.document import Document
-from dntm.reader.reading import TokenReading, Unit
+from dntm.reader.reading import Reading, TokenReading, Unit
 from dntm.reader.text import Kinds, PreparedText, Text
-
-if TYPE_CHECKING:
-    from dntm.reader.reader import Reader
 
 Reduction = Callable[[Tensor], float]
 """Reduces a text's log-probabilities, a vector in reading order, to one number."""
@@ -31,11 +28,26 @@ def _mean(scores: Tensor) -> float:
     return float(scores.mean())
 
 
+class Reads(Protocol):
+    """A reader, as far as scores need one."""
+
+    def prepare(self, text: Text, entities: Kinds = None, *, border: int = 0) -> PreparedText:
+        """Find the entities of a text."""
+
+    def read_all(
+        self, texts: Sequence[Text], *, unit: Unit = "bits", meanings: bool = True
+    ) -> Iterator[Reading]:
+        """Read texts."""
+
+    def ranks(self, text: Text) -> list[int]:
+        """The rank of every token."""
+
+
 class TextScores:
     """The scores of a reader."""
 
     def token_score(
-        self: "Reader",
+        self: Reads,
         batch: Text | Sequence[Text],
         surprisal: bool = False,
         prob: bool = False,
@@ -68,7 +80,7 @@ class TextScores:
         return scored
 
     def sequence_score(
-        self: "Reader",
+        self: Reads,
         batch: Text | Sequence[Text],
         reduction: Reduction = _mean,
         prob: bool = False,
@@ -85,7 +97,7 @@ class TextScores:
         ]
 
     def conditional_score(  # noqa: PLR0917 (minicons' own order)
-        self: "Reader",
+        self: Reads,
         prefix: str | Sequence[str],
         stimuli: str | Sequence[str],
         separator: str = " ",
@@ -115,16 +127,14 @@ class TextScores:
         ]
 
 
-def _prepared(
-    reader: "Reader", batch: Text | Sequence[Text], entities: Kinds
-) -> list[PreparedText]:
+def _prepared(reader: Reads, batch: Text | Sequence[Text], entities: Kinds) -> list[PreparedText]:
     if isinstance(batch, str | Document | PreparedText):
         return [reader.prepare(batch, entities)]
     return [reader.prepare(text, entities) for text in batch]
 
 
 def _tokens(
-    reader: "Reader", texts: Sequence[PreparedText], *, base_two: bool
+    reader: Reads, texts: Sequence[PreparedText], *, base_two: bool
 ) -> Iterator[list[TokenReading]]:
     unit: Unit = "bits" if base_two else "nats"
     return (reading.tokens for reading in reader.read_all(texts, unit=unit, meanings=False))
