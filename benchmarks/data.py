@@ -18,7 +18,7 @@ from benchmarks.timing import Options, print_machine
 from dntm.corpus.catalog import CORPORA, locate
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.formats import read_documents
-from dntm.training.machine import peak_memory_gb
+from dntm.training.processes import peak_memory_gb
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from benchmarks.timing import Options, print_machine
 from dntm.corpus.formats import files_and_format, read_documents
 from dntm.reader.engine import Precision
 from dntm.reader.reader import Reader
-from dntm.training.machine import peak_memory_gb
+from dntm.training.processes import peak_memory_gb
 
 ROUNDS, COLUMNS = 3, 512
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from dntm.files import write_text
-from dntm.training.machine import processor_name
+from dntm.training.processes import processor_name
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from benchmarks.timing import Options, print_machine, seconds
 from dntm.model.config import ModelConfig
 from dntm.model.fast.window import windows
 from dntm.model.language_model import DynamicTextModel
-from dntm.training.machine import peak_memory_gb
+from dntm.training.processes import peak_memory_gb
 
 TRUNCATION = 20
 """Sentences between updates, as in the paper."""

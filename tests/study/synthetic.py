@@ -21,6 +21,7 @@ from dntm.evaluation.cloze import ClozeRecords, ClozeText
 from dntm.evaluation.records import Records
 from dntm.files import write_text
 from dntm.model.completion import Completions
+from dntm.settings import to_yaml
 from dntm.study.config import PRESETS, StudyFolder, all_runs
 from dntm.study.models import MODELS, PAPER_MODELS
 from dntm.study.run import train_config
@@ -67,7 +68,7 @@ def study(
         shutil.copytree(_results(texts or chains, mine, noise), path)
         sizes = {"parameters": {"total": 19_200_000, "finetuned": 14_400_000}, "splits": {}}
         write_text(path / "all_results.json", json.dumps(sizes))
-        write_text(path / "config.yaml", train_config(made, config, run).to_yaml())
+        write_text(path / "config.yaml", to_yaml(train_config(made, config, run)))
         write_text(path / "metrics.jsonl", '{"dev": {"all": 70.0}}\n')
     return made
 

@@ -20,7 +20,7 @@ import dntm.study.run  # noqa: F401 (loaded once, for all forks)
 from dntm.cli import data, study, train  # noqa: F401
 from dntm.cli.main import main
 from dntm.corpus.dataset import Dataset
-from dntm.training import language_modelling, pretraining
+from dntm.training import run_folder
 from dntm.training.run_folder import RunFolder
 from tests.torture.trying import Tally
 
@@ -82,8 +82,7 @@ def start(command: list[str], log: Path) -> int:
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(output, 1)
         os.dup2(output, 2)
-        for module in (language_modelling, pretraining):
-            vars(module)["CHECKPOINT_SECONDS"] = 0.0
+        vars(run_folder)["CHECKPOINT_SECONDS"] = 0.0
         main(command)
         code = 0
     except SystemExit as exit_:

@@ -33,7 +33,6 @@ class Tally:
     """Seconds of processor time."""
     problems: list[str] = field(default_factory=list)
     """Tracebacks, hangs, wrong numbers, losses."""
-    seconds: float = 0.0
 
     def attempt(self, label: str, work: Callable[[], T]) -> T | None:
         """Do it; only ValueError and OSError may come of it, with a message of some length."""
@@ -60,14 +59,6 @@ class Tally:
         """Note a problem where something does not hold."""
         if not holds:
             self.problems.append(label)
-
-
-@contextmanager
-def timed(tally: Tally) -> Iterator[Tally]:
-    """Count the seconds."""
-    began = time.monotonic()
-    yield tally
-    tally.seconds += time.monotonic() - began
 
 
 @contextmanager

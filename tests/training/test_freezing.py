@@ -59,20 +59,6 @@ def test_frozen_words_keep_the_counts_of_their_own_text(few: Path, tmp_path: Pat
     assert counts(settings) == counts(again) == others.counts
 
 
-def test_a_frozen_output_layer_is_frozen_in_a_tied_model_too(few: Path, tmp_path: Path) -> None:
-    settings = config(few, tmp_path / "run")
-    words = dntm.Dataset.open(few).vocabulary
-    tied = replace(
-        settings,
-        model=replace(settings.model, tied=True),
-        training=replace(settings.training, freeze=("output",)),
-    )
-
-    model = initial_model(tied.for_vocabulary(words), words)
-
-    assert not model.output.weight.requires_grad
-
-
 @pytest.mark.parametrize("sentences", [None, [[1, 9, 8, 2]]])
 def test_a_window_without_trained_parts_has_a_loss_without_gradients(
     sentences: list[list[int]] | None,

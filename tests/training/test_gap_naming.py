@@ -1,10 +1,7 @@
 """Pretraining learns to name gaps, and hands that over to the language model."""
 
 import json
-import os
-import signal
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -25,7 +22,6 @@ from dntm.training.batches import (
 from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
 from dntm.training.initial_weights import initial_model
 from dntm.training.pretraining import pretrain_run
-from dntm.training.processes import Interrupted
 from tests.training.small_pretraining import NOUNS, config, losses
 
 
@@ -180,19 +176,3 @@ def test_shares_of_a_batch_to_name_make_up_the_whole() -> None:
     assert batch.hidden.any()
     assert sorted(words(parts[0]) + words(parts[1])) == sorted(words(batch))
     assert sum(part.words for part in parts) == batch.words
-
-
-def test_naming_resumes_to_the_same_bits(text: Path, tmp_path: Path, vectors: Path) -> None:
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    list(pretrain_run(with_naming(text, whole, vectors)))
-
-    short = pretrain_run(with_naming(text, parts, vectors))
-    list(islice(short, 31))
-    os.kill(os.getpid(), signal.SIGTERM)
-    with pytest.raises(Interrupted):
-        list(short)
-    list(pretrain_run(with_naming(text, parts, vectors), resume=True))
-
-    assert (parts / "best/model.safetensors").read_bytes() == (
-        whole / "best/model.safetensors"
-    ).read_bytes()

@@ -78,14 +78,6 @@ def test_no_more_words_are_hidden_than_there_are_free_slots() -> None:
     assert UNK not in rows
 
 
-def test_without_hiding_a_document_reads_as_in_evaluation() -> None:
-    text = document([["dog", 1, "unheard"], [2, "cat", 1]])
-    hiding = Hiding(Recipe(), WORDS)
-
-    assert not hiding.is_random
-    assert hiding(text, np.random.default_rng(1)).rows == encode(text, WORDS)
-
-
 def test_a_document_with_more_entities_than_slots_is_trained_as_it_is_scored() -> None:
     few = Vocabulary(WORDS.words, entities=2)
     crowd: list[list[Token]] = [[1, "dog", 2], [3, "cat"], [1, "mews", 3], ["dog", 2]]
@@ -147,10 +139,3 @@ def test_the_model_learns_to_name_what_was_hidden() -> None:
     assert (answers > 0).all()
     assert len(answers) == 60
     assert (loss - nats).item() / 60 < 0.1  # of 105 words; a choice between two costs 0.69
-
-
-def test_naming_a_last_mention_needs_its_context_encoded() -> None:
-    sentences = [[BOS, 3, 60, EOS], [BOS, 61, 3, EOS]]
-
-    assert len(model().plan([sentences], [False]).merges.entity) == 1
-    assert len(model().plan([sentences], [False], every_context=True).merges.entity) == 2

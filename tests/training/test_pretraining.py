@@ -14,7 +14,7 @@ from dntm.corpus.token_store import StoreConfig, TokenStore, build_store
 from dntm.evaluation.ranks import recover
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
-from dntm.training import pretraining
+from dntm.training import pretraining, run_folder
 from dntm.training.batches import (
     Negatives,
     SentenceBatches,
@@ -50,7 +50,7 @@ def test_a_run_stopped_at_any_update_resumes_to_the_same_bits(
     list(pretrain_run(config(text, run)))
     expected = outcome(run)
     run.rename(tmp_path / "whole")
-    monkeypatch.setattr(pretraining, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(run_folder, "CHECKPOINT_SECONDS", 0.0)
     rng = random.Random(3)
 
     resumes = 0

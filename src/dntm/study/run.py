@@ -24,10 +24,9 @@ from dntm.study.config import CLOZE, RECORDS, RESULTS, StudyConfig, StudyFolder,
 from dntm.study.models import MODELS
 from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
 from dntm.training.language_modelling import train_run
-from dntm.training.machine import Session
 from dntm.training.pretraining import pretrain_run
 from dntm.training.processes import device_of
-from dntm.training.run_folder import RunFolder
+from dntm.training.run_folder import RunFolder, Session
 
 Log = Callable[[str], None]
 
@@ -42,7 +41,7 @@ def run_one(folder: StudyFolder, config: StudyConfig, run: StudyRun, log: Log) -
         if folder.finished(run):
             return
         path = folder.run(run)
-        session = Session.begin(path / "machine.json", torch.get_num_threads())
+        session = Session(path / "machine.json", torch.get_num_threads())
         session.note(now=True)
         if run.model.kind == "trained" and not (path / RESULTS).exists():
             for name in (RECORDS, CLOZE):  # of weights that were not final
@@ -81,7 +80,7 @@ def ensure_pretraining(folder: StudyFolder, config: StudyConfig, log: Log) -> No
             return
         log(f"pretraining the encoder on {', '.join(config.text)}")
         settings = pretrain_config(folder, config)
-        session = Session.begin(folder.pretraining / "machine.json", torch.get_num_threads())
+        session = Session(folder.pretraining / "machine.json", torch.get_num_threads())
         for progress in pretrain_run(settings, resume=True):
             session.note()
             if progress.validation:

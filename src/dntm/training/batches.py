@@ -89,8 +89,7 @@ class NamingBatch:
 def _share(sentences: list[Rows], words: NDArray[Any], rank: int, of: int) -> NDArray[Any]:
     """Of values for each word, those of the sentences of one process."""
     ends = np.cumsum([len(sentence) for sentence in sentences])[:-1]
-    parts = np.split(words, ends)[rank::of] if sentences else []
-    return np.concatenate([words[:0], *parts])
+    return np.concatenate([words[:0], *np.split(words, ends)[rank::of]])
 
 
 class SentenceBatches:
@@ -185,11 +184,10 @@ class WordsToName:
         often = np.sqrt(subsample / np.maximum(share, 1e-12))
         self.named = np.where(answers & (counts > 0), np.minimum(1.0, often), 0.0)
         """The probability that an occurrence of each row is named."""
-        self._drawn = np.sqrt(counts * self.named)
-        if not self._drawn.any():
+        drawn = np.sqrt(counts * self.named)
+        if not drawn.any():
             raise ValueError("the text has no word that could be named")
-        self._drawn /= self._drawn.sum()
-        self._until = np.cumsum(self._drawn)
+        self._candidates = Negatives(drawn / drawn.sum())
 
     def batch(
         self,
@@ -202,10 +200,11 @@ class WordsToName:
         """Choose the words to name and to hide, and draw candidates in addition to them."""
         words = np.concatenate(sentences)
         named = random.random(len(words)) < self.named[words]
-        drawn = np.searchsorted(self._until, random.random(candidates) * self._until[-1])
+        drawn = self._candidates.draw(1, candidates, random)
         answers = np.unique(words[named])
-        rows = np.union1d(answers, np.minimum(drawn, len(self._drawn) - 1))
-        included = -np.expm1(candidates * np.log1p(-np.minimum(self._drawn[rows], 1 - 1e-9)))
+        rows = np.union1d(answers, drawn)
+        share = np.minimum(self._candidates.share[rows], 1 - 1e-9)
+        included = -np.expm1(candidates * np.log1p(-share))
         included[np.searchsorted(rows, answers)] = 1.0
         hidden = random.random(len(words)) < hide if hide else np.zeros(len(words), dtype=np.bool_)
         log_included = np.log(included).astype(np.float32)

@@ -10,7 +10,7 @@ from dntm.corpus.token_store import StoreConfig
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.files import resolved
 from dntm.model.config import LARGEST_SIZE, Merging, ModelConfig
-from dntm.settings import settle, to_yaml
+from dntm.settings import settle
 
 RUN = Path("runs/DATASET-VARIANT-SEED")
 """The default run folder."""
@@ -130,10 +130,6 @@ class TrainConfig:
         )
         return dataclasses.replace(self, model=model)
 
-    def to_yaml(self) -> str:
-        """All settings, resolved."""
-        return to_yaml(self)
-
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderConfig:
@@ -216,7 +212,3 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         settle(self)
-
-    def to_yaml(self) -> str:
-        """All settings, resolved."""
-        return to_yaml(self)

@@ -38,11 +38,6 @@ class TrainingDocument:
     answers: EncodedDocument
     """For each token that is an entity with an answer, the row of that word; else 0."""
 
-    @classmethod
-    def without_answers(cls, rows: DocumentRows) -> "TrainingDocument":
-        """A document in which nothing is hidden and no entity has an answer."""
-        return cls(rows, [[0] * len(sentence) for sentence in rows.sentences])
-
 
 class Hiding:
     """Hides words of a document, and reveals entities, at random."""

@@ -1,17 +1,27 @@
-"""Initial weights of a language model: random, from pretraining, word vectors or another run."""
+"""Initial weights: random, from pretraining, from word vectors or from another run."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
+from dntm.corpus.token_store import TokenStore
 from dntm.corpus.vectors import WordVectors
-from dntm.corpus.vocabulary import Vocabulary
-from dntm.model.checkpoint import VOCABULARY, best_of, folder_of, from_pretrained
+from dntm.corpus.vocabulary import Vocabulary, entity_rows
+from dntm.model.checkpoint import (
+    VOCABULARY,
+    best_of,
+    folder_of,
+    from_pretrained,
+    is_language_model,
+)
+from dntm.model.extensions.naming import naming_term
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.pretrained_encoder import PretrainedEncoder, begin_with
-from dntm.training.config import TrainConfig
+from dntm.model.sentence_completion import GapNaming, SentenceCompletion
+from dntm.training.config import PretrainConfig, TrainConfig
 
 
 def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextModel:
@@ -91,3 +101,60 @@ def _copy_weights(model: DynamicTextModel, vocabulary: Vocabulary, source: Path)
                     f"expected {tuple(parameter.shape)}"
                 )
             parameter.copy_(weights[name])
+
+
+def initial_encoder(config: PretrainConfig, store: TokenStore) -> SentenceCompletion:
+    """Build the model of pretraining; load word vectors or the weights of `start_from`."""
+    generator = torch.Generator().manual_seed(config.seed)
+    sizes = config.model
+    shape = (len(store.vocabulary), sizes.embedding_dim, sizes.encoder_dim, generator)
+    model = (
+        GapNaming(*shape, context_dim=sizes.context_dim, merging=sizes.merging)
+        if config.training.objective == "naming"
+        else SentenceCompletion(*shape)
+    )
+    if config.start_from:
+        _copy_encoder(model, store.vocabulary.words, config.start_from)
+    elif config.vectors:
+        begin_with(model.x, WordVectors.read(config.vectors, store.vocabulary), store.vocabulary)
+    return model
+
+
+def _copy_encoder(model: SentenceCompletion, words: Sequence[str], source: Path) -> None:
+    """Start from another pretraining, or from a language model that names hidden words.
+
+    Of a language model only the encoder is trained, so that the model can use it again.
+    """
+    folder = best_of(source)
+    if is_language_model(folder):
+        if getattr(model, "merging", None) is not None:
+            raise ValueError(
+                f"{source} has a merging function of its own: expected no model.merging"
+            )
+        weights, its_words = _of_language_model(folder)
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(name.startswith("encoder."))
+    else:
+        given = PretrainedEncoder.load(folder)
+        weights, its_words = SentenceCompletion.of(given).state_dict(), given.vocabulary.words
+    if its_words != words:
+        raise ValueError(f"{source} has other words than the text: cannot start from it")
+    found, expected = (
+        {(name, value.shape) for name, value in of.items()} for of in (weights, model.state_dict())
+    )
+    if odd := sorted(found ^ expected):
+        raise ValueError(f"{source} has another objective or size: {odd[0][0]} differs")
+    model.load_state_dict(weights)
+
+
+def _of_language_model(folder: Path) -> tuple[dict[str, Tensor], Sequence[str]]:
+    """The weights of a language model, as a model that names gaps has them, and its words."""
+    trained, vocabulary = from_pretrained(folder)
+    encoder, naming = trained.memory.encoder, naming_term(trained.terms)
+    if encoder is None or naming is None or trained.x.W_dx is None:
+        raise ValueError(f"{folder} does not name hidden words: cannot start from it")
+    x, entities = trained.x.weight.detach(), entity_rows(vocabulary.entities)
+    weights = {f"encoder.{n}": v for n, v in encoder.state_dict().items()}
+    weights["x"] = torch.cat((x[: entities.start], x[entities.stop :]))
+    weights |= {"W_dx": trained.x.W_dx.detach(), "b": x[entities].mean(0)}
+    return weights | {"naming.s": naming.s.detach()}, vocabulary.words

@@ -13,7 +13,6 @@ token predicted since the last update has the same weight.
 """
 
 import math
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -37,22 +36,9 @@ from dntm.training.batches import epoch_batches, tokens_of_windows
 from dntm.training.config import Recipe, TrainConfig
 from dntm.training.hidden_words import Hiding, TrainingDocument, answers_of
 from dntm.training.initial_weights import initial_model, with_source_counts
-from dntm.training.processes import (
-    CHECKPOINT_SECONDS,
-    Device,
-    Interrupted,
-    Processes,
-    processes,
-    stop_signals,
-)
+from dntm.training.processes import Device, Processes, processes, stop_signals
 from dntm.training.run_folder import RunFolder
-from dntm.training.state import (
-    TrainingState,
-    check_loss,
-    ema_weights,
-    set_learning_rate,
-    update_ema,
-)
+from dntm.training.state import TrainingState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,10 +83,8 @@ def train_run(
         state = TrainingState.start(model, config.training, config.seed)
         if group.is_first:
             folder.begin(config, resume=resume)
-            folder.restore(state)
         group.wait()
-        if not group.is_first:
-            folder.load(state)
+        folder.restore(state)
         run = _Run(config, folder, vocabulary, train, dev, group)
         with stop_signals() as stopped:
             yield from _train(state, run, stopped)
@@ -115,7 +99,6 @@ def _train(
     recipe, seed = config.training, config.seed
     step = group.share_gradients(WindowLoss(state.model, recipe))
     read = _reader(run)
-    saved = time.monotonic()
     per_epoch = -(-len(run.train) // recipe.batch)
     due = {-(-per_epoch * (i + 1) // recipe.validations) for i in range(recipe.validations)}
     total = per_epoch * recipe.epochs
@@ -124,7 +107,7 @@ def _train(
         while position.batch < len(batches):
             documents = [read(number, position.epoch) for number in batches[position.batch]]
             done = position.epoch * per_epoch + position.batch
-            set_learning_rate(state.optimizer, recipe, done / total)
+            state.set_learning_rate(done / total)
             state.reseed(seed, done, group.rank)
             tokens, nats = train_batch(state, documents, recipe, step, group)
             nats, stops = group.totals([nats, len(stopped)])
@@ -135,14 +118,9 @@ def _train(
             if position.batch in due and group.is_first:
                 perplexities = _validate(state, run)
                 yield Progress(batch=done + 1, batches=total, validation=perplexities)
-            if group.is_first and (stops or time.monotonic() - saved > CHECKPOINT_SECONDS):
-                run.folder.save(state)
-                saved = time.monotonic()
-            if stops:
-                raise Interrupted
+            run.folder.save_if_due(state, stop=stops > 0)
         position.epoch, position.batch = position.epoch + 1, 0
-    if group.is_first:
-        run.folder.save(state)
+    run.folder.save(state)
 
 
 def _reader(run: _Run) -> Callable[[int, int], TrainingDocument]:
@@ -229,13 +207,7 @@ def train_batch(
             keys = [mine[d].answers[start : start + recipe.truncation] for d in text.documents]
             answers = answers_of(window.merges, keys)
         loss, surprisal, reading = step(window, reading, state.generator, answers)
-        state.optimizer.zero_grad()
-        (loss * (group.count / count)).backward()
-        norm = nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
-        check_loss(state, recipe, loss.item() / count, norm)
-        state.optimizer.step()
-        state.position.updates += 1
-        update_ema(state, recipe)
+        state.update(loss, count, processes=group.count)
         nats += surprisal.item()
     return sum(counts), nats
 
@@ -244,9 +216,9 @@ def _validate(state: TrainingState[DynamicTextModel], run: _Run) -> dict[str, fl
     """Score the dev split, append the metrics, and keep the weights if they are the best."""
     position = state.position
     position.validations += 1
-    with ema_weights(state):
+    with state.ema_weights():
         scores = score_groups(records_of(Scorer(state.model, run.vocabulary), run.dev))
-        check_loss(state, run.config.training, scores["all"].nats / scores["all"].tokens)
+        state.check_loss(scores["all"].nats / scores["all"].tokens)
         perplexities = {g: score.perplexity for g, score in scores.items()}
         is_best = perplexities["all"] < position.best
         if is_best:

@@ -11,7 +11,6 @@ Departure: the paper names an optimiser only for the language model; here pretra
 Adam and the same gradient clipping.
 """
 
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,11 +25,9 @@ from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import files_below
 from dntm.corpus.token_store import TokenStore, build_store
 from dntm.corpus.vectors import WordVectors
-from dntm.corpus.vocabulary import entity_rows
 from dntm.evaluation.ranks import recover
-from dntm.model.checkpoint import best_of, from_pretrained, is_language_model
-from dntm.model.extensions.naming import nameable, naming_term
-from dntm.model.pretrained_encoder import NAMING, PretrainedEncoder, begin_with, log_share
+from dntm.model.extensions.naming import nameable
+from dntm.model.pretrained_encoder import NAMING, PretrainedEncoder, log_share
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
 from dntm.training.batches import (
     NamingBatch,
@@ -41,22 +38,10 @@ from dntm.training.batches import (
     sentence_batch,
 )
 from dntm.training.config import PretrainConfig, PretrainRecipe
-from dntm.training.processes import (
-    CHECKPOINT_SECONDS,
-    Device,
-    Interrupted,
-    Processes,
-    processes,
-    stop_signals,
-)
+from dntm.training.initial_weights import initial_encoder
+from dntm.training.processes import Device, Processes, processes, stop_signals
 from dntm.training.run_folder import RunFolder
-from dntm.training.state import (
-    TrainingState,
-    check_loss,
-    ema_weights,
-    set_learning_rate,
-    update_ema,
-)
+from dntm.training.state import TrainingState
 
 VALIDATION_SENTENCES = 1000
 BAG_UPDATES, BAG_BATCH, BAG_NEGATIVES, BAG_RATE = 2000, 128, 5, 3e-3
@@ -93,96 +78,14 @@ def pretrain_run(
             _begin(config, folder, resume=resume, progress=reading)
         group.wait()
         store = TokenStore.open(folder.path / "text")
-        state = _start(config, store, group)
-        if group.is_first:
-            folder.restore(state)
-        else:
-            folder.load(state)
+        model = initial_encoder(config, store).to(group.device)
+        state = TrainingState.start(model, config.training, config.seed)
+        folder.restore(state)
+        run = _Run(config, folder, store, group)
         with stop_signals() as stopped:
-            yield from _train(state, _Run(config, folder, store, group), stopped)
+            yield from _train(state, run, stopped)
         if group.is_first:
-            _export(state, folder, config, store)
-
-
-def _start(
-    config: PretrainConfig, store: TokenStore, group: Processes
-) -> TrainingState[SentenceCompletion]:
-    generator = torch.Generator().manual_seed(config.seed)
-    sizes = config.model
-    shape = (len(store.vocabulary), sizes.embedding_dim, sizes.encoder_dim, generator)
-    model = (
-        GapNaming(*shape, context_dim=sizes.context_dim, merging=sizes.merging)
-        if config.training.objective == "naming"
-        else SentenceCompletion(*shape)
-    )
-    if config.start_from:
-        _copy_weights(model, store, config.start_from)
-    elif config.vectors:
-        begin_with(model.x, WordVectors.read(config.vectors, store.vocabulary), store.vocabulary)
-    return TrainingState.start(model.to(group.device), config.training, config.seed)
-
-
-def _copy_weights(model: SentenceCompletion, store: TokenStore, source: Path) -> None:
-    """Start from another pretraining, or from a language model that names hidden words.
-
-    Of a language model only the encoder is trained, so that the model can use it again.
-    """
-    folder = best_of(source)
-    if is_language_model(folder):
-        if getattr(model, "merging", None) is not None:
-            raise ValueError(
-                f"{source} has a merging function of its own: expected no model.merging"
-            )
-        weights, words = _of_language_model(folder)
-        for name, parameter in model.named_parameters():
-            parameter.requires_grad_(name.startswith("encoder."))
-    else:
-        given = PretrainedEncoder.load(folder)
-        weights, words = SentenceCompletion.of(given).state_dict(), given.vocabulary.words
-    if words != store.vocabulary.words:
-        raise ValueError(f"{source} has other words than the text: cannot start from it")
-    found = {name: value.shape for name, value in weights.items()}
-    expected = {name: value.shape for name, value in model.state_dict().items()}
-    if found != expected:
-        odd = sorted(set(found.items()) ^ set(expected.items()))[0][0]
-        raise ValueError(f"{source} has another objective or size: {odd} differs")
-    model.load_state_dict(weights)
-
-
-def _of_language_model(folder: Path) -> tuple[dict[str, Tensor], Sequence[str]]:
-    """The weights of a language model, as a model that names gaps has them, and its words."""
-    trained, vocabulary = from_pretrained(folder)
-    encoder, naming = trained.memory.encoder, naming_term(trained.terms)
-    if encoder is None or naming is None or trained.x.W_dx is None:
-        raise ValueError(f"{folder} does not name hidden words: cannot start from it")
-    x, entities = trained.x.weight.detach(), entity_rows(vocabulary.entities)
-    weights = {f"encoder.{n}": v for n, v in encoder.state_dict().items()}
-    weights["x"] = torch.cat((x[: entities.start], x[entities.stop :]))
-    weights |= {"W_dx": trained.x.W_dx.detach(), "b": x[entities].mean(0)}
-    return weights | {"naming.s": naming.s.detach()}, vocabulary.words
-
-
-def _export(
-    state: TrainingState[SentenceCompletion],
-    folder: RunFolder,
-    config: PretrainConfig,
-    store: TokenStore,
-) -> None:
-    """Write the encoder and the embeddings for `dntm train`, and the results."""
-    model = state.model
-    with ema_weights(state):
-        encoder = {n: p.detach().clone() for n, p in model.encoder.named_parameters()}
-        x = model.x.detach().clone()
-        learned = dict(model.named_parameters())
-        naming = {name: learned[name].detach().clone() for name in NAMING if name in learned}
-        merging = {n: p.detach().clone() for n, p in learned.items() if n.startswith("merging.")}
-    share = Negatives.smoothed(store.counts, config.training.smoothing).share
-    drawn = torch.from_numpy(share).float()
-    PretrainedEncoder(
-        store.vocabulary, x, encoder, drawn, naming | merging, config.model.merging
-    ).save(folder.best)
-    metrics = folder.metrics.read_text(encoding="utf-8").splitlines()
-    folder.write_results({"settings": asdict(config.training), "validations": len(metrics)})
+            _export(state, run)
 
 
 def _begin(
@@ -194,16 +97,16 @@ def _begin(
 ) -> None:
     """Begin the run and encode the text, unless an interrupted run has done so."""
     words = Dataset.open(config.dataset).vocabulary.words if config.dataset else ()
-    files = [f for source in config.text for f in _files(source)]
+    files = [
+        file
+        for source in config.text
+        for file in ([Path("/dev/stdin")] if str(source) == "-" else files_below(source))
+    ]
     folder.begin(config, resume=resume)
     target = folder.path / "text"
     if not (target / "text.json").exists():
         vectors = WordVectors.read(config.vectors) if config.vectors else None
         build_store(files, target, config.store, words=words, vectors=vectors, progress=progress)
-
-
-def _files(source: Path) -> list[Path]:
-    return [Path("/dev/stdin")] if str(source) == "-" else files_below(source)
 
 
 @dataclass(frozen=True)
@@ -225,28 +128,20 @@ def _train(
     batches = SentenceBatches(store, recipe.batch, seed=config.seed).numbers(position.updates)
     batch_of = _batches(recipe, store)
     due = {-(-recipe.iterations * (i + 1) // recipe.validations) for i in range(recipe.validations)}
-    saved = time.monotonic()
     while position.updates < recipe.iterations:
         random = np.random.default_rng([config.seed, position.updates, recipe.negatives])
         batch = batch_of(next(batches), random)
-        set_learning_rate(state.optimizer, recipe, position.updates / recipe.iterations)
-        loss = pretrain_batch(state, batch, recipe, step, group)
-        total, stops = group.totals([loss, len(stopped)])
+        state.set_learning_rate(position.updates / recipe.iterations)
+        loss = step(*batch.share(group.rank, group.count).inputs)
+        own = state.update(loss, max(batch.words, 1), processes=group.count)
+        total, stops = group.totals([own, len(stopped)])
         position.tokens += batch.words
         position.nats += total
         yield PretrainProgress(iteration=position.updates, words=batch.words, loss=total)
-        found = None
-        if position.updates in due and group.is_first:
-            found = _validate(state, run.folder, store, recipe)
-        if found:
+        if position.updates in due and group.is_first and (found := _validate(state, run)):
             yield PretrainProgress(iteration=position.updates, validation=found)
-        if group.is_first and (stops or time.monotonic() - saved > CHECKPOINT_SECONDS):
-            run.folder.save(state)
-            saved = time.monotonic()
-        if stops:
-            raise Interrupted
-    if group.is_first:
-        run.folder.save(state)
+        run.folder.save_if_due(state, stop=stops > 0)
+    run.folder.save(state)
 
 
 def _batches(
@@ -264,46 +159,21 @@ def _batches(
     )
 
 
-def pretrain_batch(
-    state: TrainingState[SentenceCompletion],
-    batch: SentenceBatch | NamingBatch,
-    recipe: PretrainRecipe,
-    step: nn.Module,
-    group: Processes,
-) -> float:
-    """Make one update; return the loss summed over this process's words."""
-    mine = batch.share(group.rank, group.count)
-    loss = step(*mine.inputs)
-    state.optimizer.zero_grad()
-    (loss * (group.count / max(batch.words, 1))).backward()
-    norm = nn.utils.clip_grad_norm_(state.model.parameters(), recipe.clip)
-    check_loss(state, recipe, float(loss.item()) / max(mine.words, 1), norm)
-    state.optimizer.step()
-    state.position.updates += 1
-    update_ema(state, recipe)
-    return float(loss.item())
-
-
-def _validate(
-    state: TrainingState[SentenceCompletion],
-    folder: RunFolder,
-    store: TokenStore,
-    recipe: PretrainRecipe,
-) -> dict[str, Any] | None:
+def _validate(state: TrainingState[SentenceCompletion], run: _Run) -> dict[str, Any] | None:
     """Score held-out sentences and append the metrics; None if no word is held out."""
-    position = state.position
+    position, store = state.position, run.store
     position.validations += 1
-    share = Negatives.smoothed(store.counts, recipe.smoothing).share
+    share = Negatives.smoothed(store.counts, run.config.training.smoothing).share
     bias = log_share(torch.from_numpy(share)).float()
     sentences = store.sample_held_out(VALIDATION_SENTENCES)
     answers = None
     if isinstance(state.model, GapNaming):
         bias, answers = torch.zeros_like(bias), nameable(store.vocabulary)
-    with ema_weights(state):
+    with state.ema_weights():
         model = state.model
         recovery = recover(sentences, model.contexts, model.compared(), bias, answers)
     found = asdict(recovery) if recovery.cases else None
-    folder.append(
+    run.folder.append(
         {
             "validation": position.validations,
             "updates": position.updates,
@@ -313,6 +183,26 @@ def _validate(
     )
     position.nats, position.tokens = 0.0, 0
     return found
+
+
+def _export(state: TrainingState[SentenceCompletion], run: _Run) -> None:
+    """Write the encoder and the embeddings for `dntm train`, and the results."""
+    config, store = run.config, run.store
+    with state.ema_weights():
+        learned = {n: p.detach().clone() for n, p in state.model.named_parameters()}
+    share = Negatives.smoothed(store.counts, config.training.smoothing).share
+    PretrainedEncoder(
+        vocabulary=store.vocabulary,
+        x=learned["x"],
+        encoder={
+            n.removeprefix("encoder."): p for n, p in learned.items() if n.startswith("encoder.")
+        },
+        share=torch.from_numpy(share).float(),
+        naming={n: p for n, p in learned.items() if n in NAMING or n.startswith("merging.")},
+        merging=config.model.merging,
+    ).save(run.folder.best)
+    results = {"settings": asdict(config.training), "validations": state.position.validations}
+    run.folder.write_results(results)
 
 
 class BagOfContext(nn.Module):

@@ -10,7 +10,11 @@ Ctrl-C and SIGTERM stop a run between two updates, after its state is saved.
 """
 
 import os
+import platform
+import re
+import resource
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -28,8 +32,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 MAX_THREADS = 256
-CHECKPOINT_SECONDS = 120.0
-"""The most work that a kill can lose."""
 _TIMEOUT = timedelta(hours=12)
 """The others wait while the first process validates or reads a large text."""
 
@@ -139,12 +141,35 @@ def idle_cores(seconds: float = 0.2) -> int:
 
 def _busy_seconds() -> float:
     """Processor seconds of all programs since the system started; 0 if unknown (not Linux)."""
-    try:
-        line = Path("/proc/stat").read_text(encoding="utf-8").partition("\n")[0]
-        user, nice, system, _, _, *rest = map(int, line.split()[1:])
-    except (OSError, ValueError):
+    line = _system_file("stat", r"^cpu +(.+)$")
+    if not line:
         return 0.0
+    user, nice, system, _, _, *rest = map(int, line.split())
     return float(user + nice + system + sum(rest[:3])) / os.sysconf("SC_CLK_TCK")
+
+
+def processor_name() -> str:
+    """The model name of the processor."""
+    return _system_file("cpuinfo", r"^model name\s*:\s*(.+)$") or platform.machine()
+
+
+def peak_memory_gb() -> float:
+    """Peak memory of this process so far."""
+    # On Linux, ru_maxrss includes the memory of the process that started this one.
+    if found := _system_file("self/status", r"^VmHWM:\s*(\d+) kB"):
+        return int(found) * 1024 / 1e9
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+
+
+def _system_file(name: str, pattern: str) -> str:
+    """The first match in a file of /proc; empty if there is none (not Linux)."""
+    try:
+        text = Path("/proc", name).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    found = re.search(pattern, text, re.MULTILINE)
+    return found[1].strip() if found else ""
 
 
 @contextmanager

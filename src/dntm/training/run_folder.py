@@ -5,45 +5,60 @@
     best/              the best weights by validation perplexity
     checkpoints/N/     the whole state after update N (the latest only)
     all_results.json   results on the dev split, written at the end of the run
+    machine.json       processor, versions, time and memory of each session (runs of a study)
 
-Each file or folder is complete or absent: it is written under a temporary name and moved.
+Each file or folder is complete or absent: it is written under a temporary name and moved. Of
+several processes only the first writes.
 """
 
+import hashlib
 import json
 import math
+import os
+import platform
 import shutil
+import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+import dntm
 from dntm.files import exclusive_folder, new_folder, remove_stale_files, write_text
 from dntm.model.checkpoint import load_tensors, save_tensors
-from dntm.settings import read_json, shown
+from dntm.settings import read_json, shown, to_yaml
 from dntm.training.config import PretrainConfig, TrainConfig
-from dntm.training.processes import MAX_THREADS, Processes
+from dntm.training.processes import Interrupted, Processes, peak_memory_gb, processor_name
 from dntm.training.state import Model, TrainingState
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+CHECKPOINT_SECONDS = 120.0
+"""The most work that a kill can lose."""
+SESSION_SECONDS = 5.0
+"""Interval between two updates of machine.json."""
 
 
 class RunFolder:
     """The files of a run."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, writes: bool = True) -> None:
+        self.path, self.writes = path, writes
         self.metrics = path / "metrics.jsonl"
         self.results = path / "all_results.json"
         self.best = path / "best"
+        self._saved = time.monotonic()
 
     @classmethod
     @contextmanager
     def exclusive(cls, path: Path, group: Processes) -> Iterator["RunFolder"]:
         """Lock the folder for this run; ValueError if another run uses it."""
         if not group.is_first:
-            yield cls(path)
+            yield cls(path, writes=False)
             return
         with exclusive_folder(path):
             remove_stale_files(path)
@@ -55,7 +70,7 @@ class RunFolder:
 
         ValueError if the folder has a run already, or `config` differs from the run to resume.
         """
-        path, settings = self.path / "config.yaml", config.to_yaml()
+        path, settings = self.path / "config.yaml", to_yaml(config)
         if not path.exists():
             write_text(path, settings)
         elif not resume:
@@ -64,7 +79,9 @@ class RunFolder:
                 "or choose another folder"
             )
         elif (saved := path.read_text(encoding="utf-8")) != settings:
-            changed = _first_difference(saved, settings)
+            pairs = zip(saved.splitlines(), settings.splitlines(), strict=False)
+            changes = (f"{a.strip()} / {b.strip()}" for a, b in pairs if a != b)
+            changed = next(changes, "its length")
             raise ValueError(f"{path} differs from the settings given ({changed}): cannot resume")
 
     def latest(self) -> Path | None:
@@ -75,59 +92,57 @@ class RunFolder:
 
     def save(self, state: TrainingState[Model]) -> None:
         """Save the whole state, then remove the previous one."""
+        if not self.writes:
+            return
         before = self.latest()
         target = self.path / "checkpoints" / str(state.position.updates)
         with new_folder(target, overwrite=True) as folder:
             save_tensors(state.tensors(), folder / "state.safetensors")
-            header = {"format_version": FORMAT_VERSION, "threads": torch.get_num_threads()}
-            numbers = header | {"metrics": self._lines()} | state.numbers()
-            write_text(folder / "state.json", json.dumps(numbers))
+            numbers = {
+                "format_version": FORMAT_VERSION,
+                "threads": torch.get_num_threads(),
+                "metrics": self._lines(),
+                "position": state.numbers(),
+            }
+            checked = {"checksum": _checksum(numbers), **numbers}
+            write_text(folder / "state.json", json.dumps(checked))
         if before and before != target:
             shutil.rmtree(before)
+        self._saved = time.monotonic()
+
+    def save_if_due(self, state: TrainingState[Model], *, stop: bool) -> None:
+        """Save the state every CHECKPOINT_SECONDS; if `stop`, save it and raise Interrupted."""
+        if stop or time.monotonic() - self._saved > CHECKPOINT_SECONDS:
+            self.save(state)
+        if stop:
+            raise Interrupted
 
     def restore(self, state: TrainingState[Model]) -> None:
         """Reset the state and the metrics to the latest checkpoint, or to the beginning."""
-        metrics = self.load(state)
-        if metrics is None:
-            self.metrics.unlink(missing_ok=True)
-        else:
+        checkpoint, metrics = self.latest(), ""
+        if checkpoint is not None:
+            numbers = _numbers(checkpoint)
+            try:
+                tensors = load_tensors(checkpoint / "state.safetensors")
+            except (OSError, ValueError) as error:
+                raise ValueError(f"{checkpoint} is damaged: {error}") from None
+            try:
+                state.restore(tensors, numbers["position"])
+            except ValueError as error:
+                raise ValueError(f"{checkpoint}: {error}") from None
+            metrics = numbers["metrics"]
+        if self.writes and metrics:
             write_text(self.metrics, metrics)
-
-    def load(self, state: TrainingState[Model]) -> str | None:
-        """Reset the state to the latest checkpoint; return its metrics, or None without one."""
-        checkpoint = self.latest()
-        if checkpoint is None:
-            return None
-        try:
-            numbers = read_json(checkpoint / "state.json")
-            tensors = load_tensors(checkpoint / "state.safetensors")
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{checkpoint} is damaged: {error}") from None
-        version, metrics = (numbers.pop(name, None) for name in ("format_version", "metrics"))
-        numbers.pop("threads", None)
-        if version != FORMAT_VERSION:
-            raise ValueError(
-                f"{checkpoint}: format version {shown(version)}, expected {FORMAT_VERSION}"
-            )
-        if not isinstance(metrics, str) or not metrics.isascii():
-            raise ValueError(f"{checkpoint}: metrics are {shown(metrics)}, expected lines of text")
-        try:
-            state.restore(tensors, numbers)
-        except ValueError as error:
-            raise ValueError(f"{checkpoint}: {error}") from None
-        return metrics
+        elif self.writes:
+            self.metrics.unlink(missing_ok=True)
 
     def threads(self) -> int:
-        """The CPU threads that the latest checkpoint was made with; 0 if unknown.
+        """The CPU threads that the latest checkpoint was made with; 0 without one.
 
         The last bits of sums depend on the number of threads.
         """
-        try:
-            path = (self.latest() or self.path) / "state.json"
-            threads = read_json(path).get("threads")
-        except (OSError, ValueError):
-            return 0
-        return threads if type(threads) is int and 0 < threads <= MAX_THREADS else 0
+        checkpoint = self.latest()
+        return int(_numbers(checkpoint)["threads"]) if checkpoint else 0
 
     def append(self, line: dict[str, Any]) -> None:
         """Append a line to the metrics."""
@@ -154,6 +169,25 @@ class RunFolder:
         return results
 
 
+def _numbers(checkpoint: Path) -> dict[str, Any]:
+    """The state.json of a checkpoint; ValueError if it is damaged."""
+    try:
+        numbers = read_json(checkpoint / "state.json")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{checkpoint} is damaged: {error}") from None
+    if (version := numbers.get("format_version")) != FORMAT_VERSION:
+        raise ValueError(
+            f"{checkpoint}: format version {shown(version)}, expected {FORMAT_VERSION}"
+        )
+    if numbers.pop("checksum", None) != _checksum(numbers):
+        raise ValueError(f"{checkpoint} is damaged: state.json does not match its checksum")
+    return numbers
+
+
+def _checksum(numbers: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(numbers).encode()).hexdigest()
+
+
 def _null_for_nan(value: Any) -> Any:
     """JSON has no NaN, such as the perplexity of an empty group: write null."""
     if isinstance(value, dict):
@@ -167,6 +201,69 @@ def _nan_for_null(value: Any) -> Any:
     return math.nan if value is None else value
 
 
-def _first_difference(saved: str, given: str) -> str:
-    pairs = zip(saved.splitlines(), given.splitlines(), strict=False)
-    return next((f"{a.strip()} / {b.strip()}" for a, b in pairs if a != b), "its length")
+class Session:
+    """One session of a run, from its start until now, as an entry of machine.json.
+
+    A run may be interrupted and resumed, also on another machine. The entry is updated every few
+    seconds, so that a killed session is recorded too. Names of hosts and users are not recorded.
+    """
+
+    def __init__(self, path: Path, threads: int) -> None:
+        try:
+            self.earlier = list(read_json(path)["sessions"]) if path.exists() else []
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged: {error!r}") from None
+        self.path = path
+        self.began, self.noted = time.monotonic(), -math.inf
+        self.entry = {
+            "began": _now(),
+            "machine": {
+                "processor": processor_name(),
+                "cores": os.cpu_count() or 1,
+                "system": f"{platform.system()} {platform.machine()}",
+            },
+            "versions": {
+                "python": platform.python_version(),
+                "dntm": dntm.__version__,
+                "torch": str(torch.__version__),
+                "numpy": np.__version__,
+            },
+            "commit": _commit(),
+            "threads": threads,
+        }
+
+    def note(self, *, now: bool = False) -> None:
+        """Write time and memory so far, at most once every few seconds unless `now`."""
+        moment = time.monotonic()
+        if not now and moment - self.noted < SESSION_SECONDS:
+            return
+        self.noted = moment
+        entry = {
+            **self.entry,
+            "ended": _now(),
+            "seconds": round(moment - self.began, 1),
+            "peak_memory_gb": round(peak_memory_gb(), 3),
+        }
+        write_text(self.path, json.dumps({"sessions": [*self.earlier, entry]}, indent=2) + "\n")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _commit() -> str:
+    """The commit of the source, with `-dirty` if files were changed; empty if unknown."""
+    found = ""
+    for arguments in (
+        # An installed package may lie inside the repository of another project.
+        ("ls-files", "--error-unmatch", "."),
+        ("describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"),
+    ):
+        command = ["git", "-C", str(Path(__file__).parent), *arguments]
+        try:
+            found = subprocess.check_output(
+                command, stderr=subprocess.DEVNULL, text=True, timeout=20
+            )
+        except (OSError, subprocess.SubprocessError):
+            return ""
+    return found.strip()
