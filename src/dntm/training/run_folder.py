@@ -22,13 +22,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-import dntm
 from dntm.files import exclusive_folder, new_folder, remove_stale_files, write_text
 from dntm.model.checkpoint import load_tensors, save_tensors
 from dntm.settings import read_json, shown, to_yaml
@@ -175,10 +174,8 @@ def _numbers(checkpoint: Path) -> dict[str, Any]:
         numbers = read_json(checkpoint / "state.json")
     except (OSError, ValueError) as error:
         raise ValueError(f"{checkpoint} is damaged: {error}") from None
-    if (version := numbers.get("format_version")) != FORMAT_VERSION:
-        raise ValueError(
-            f"{checkpoint}: format version {shown(version)}, expected {FORMAT_VERSION}"
-        )
+    if (found := numbers.get("format_version")) != FORMAT_VERSION:
+        raise ValueError(f"{checkpoint}: format version {shown(found)}, expected {FORMAT_VERSION}")
     if numbers.pop("checksum", None) != _checksum(numbers):
         raise ValueError(f"{checkpoint} is damaged: state.json does not match its checksum")
     return numbers
@@ -224,9 +221,7 @@ class Session:
             },
             "versions": {
                 "python": platform.python_version(),
-                "dntm": dntm.__version__,
-                "torch": str(torch.__version__),
-                "numpy": np.__version__,
+                **{name: version(name) for name in ("dntm", "torch", "numpy")},
             },
             "commit": _commit(),
             "threads": threads,
