@@ -81,7 +81,7 @@ def save_tiny_model(folder: Path) -> Path:
 
 @contextmanager
 def served(app: Starlette) -> Iterator[str]:
-    """Serve the application on a free port; yields its address. `app.state.server` is the server."""
+    """Serve the application on a free port; yields its address."""
     taken = bind("127.0.0.1", 0)
     server = app.state.server = Server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
