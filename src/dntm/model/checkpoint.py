@@ -1,4 +1,4 @@
-"""Checkpoints: a folder that holds a model and all it takes to use it.
+"""Checkpoints: a folder with a model and everything needed to use it.
 
     model.safetensors   the parameters
     config.json         every field of ModelConfig, `model_type` and `format_version`
@@ -9,7 +9,7 @@ full disk loses nothing.
 
 The header of the weights holds a checksum of the tensors (names, types, shapes, bytes) and one of
 the other files. Loading verifies both, and refuses weights that are not finite floating-point
-numbers: with NaN every comparison is false, and every rank would be the best.
+numbers: comparisons with NaN are false, so every rank would be the best.
 """
 
 import hashlib

@@ -5,7 +5,7 @@
 
 Each candidate is a copy of the sentence that is read from the state before it, so every core, term
 and eviction behaves as in ordinary reading. All copies of a batch of documents are read in
-parallel; then the documents go on with the true sentence.
+parallel; then each document continues with the true sentence.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,8 @@
 """Core: the language model that turns the embeddings of a document into states h_t (Eq. 2).
 
-The paper's core is an LSTM (`lstm.LSTMCore`); `transformer.Transformer` is another. A core takes
-the embeddings x of a window and its own state, and returns h at every place and the next state.
-Every core works with every variant and every term of the output layer.
+The paper's core is an LSTM (`lstm.LSTMCore`); `transformer.Transformer` is the alternative. A core
+takes the embeddings x of a window and its own state, and returns h at every position and the next
+state. Every core works with every variant and every term of the output layer.
 """
 
 from collections.abc import Callable, Sequence

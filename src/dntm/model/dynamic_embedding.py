@@ -1,10 +1,10 @@
-"""Dynamic embeddings: those of entities follow their contexts (Section 3).
+"""Dynamic embeddings: embeddings of entities that depend on their contexts (Section 3).
 
     x_e = W_dx d_{e,i} + b_e^x     Eq. 9, input layer: `DynamicEmbedding`
     y_e = W_dy d_{e,i} + b_e^y     Eq. 10, output layer: `DynamicOutput`
 
-b_e is the entity's own row of the table; with d_{e,0} = 0 an unseen entity has only that. In the
-output layer the logit of an entity is the static one plus h . (W_dy d_e), which the term adds.
+b_e is the entity's own row of the table. d_{e,0} = 0, so b_e is the embedding of an unseen entity.
+In the output layer, `DynamicOutput` adds h . (W_dy d_e) to the static logit of an entity.
 """
 
 from typing import NamedTuple

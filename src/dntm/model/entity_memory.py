@@ -5,9 +5,10 @@
     d_{e,i}  = d_{e,i-1}   if sentence i does not mention e,   d_{e,0} = 0
 
 The table begins with the states from before the window. The encoder first reads everything that
-depends on these alone. Then, level by level, contexts are encoded with the embeddings from before
-their sentence and merged; each merge appends its results. Both layers read the finished table.
-Several mentions in one sentence are merged left to right at its end, as in `reference`.
+depends only on these. Then, level by level, contexts are encoded with the embeddings from before
+their sentence and merged; each merge appends its results. The input and output layers read the
+finished table. Several mentions in one sentence are merged left to right at its end, as in
+`reference`.
 
 The memory also keeps the states of evicted entities (`corpus.entity_slots`) until they return.
 """

@@ -5,8 +5,8 @@
     x_e  = W_dx d_{e,i} + b_e^x,   y_e = W_dy d_{e,i} + b_e^y          Eqs. 9, 10
     d_{e,i} = merge(d'_{e,i}, d_{e,i-1}),   d'_{e,i} = ContextEncoder(e, i)
 
-`reference` computes the same word by word. Every token is read, and every token after <bos> is
-predicted, <eos> included.
+`reference` computes the same values word by word. Every token is read, and every token after <bos>
+is predicted, <eos> included.
 """
 
 from collections.abc import Iterator, Sequence

@@ -7,13 +7,14 @@
     mean        d_{e,i} = (d'_{e,1} + ... + d'_{e,i}) / i
     attention   d_{e,i} = sum_j a_j d'_{e,j},  a = softmax_j(v . tanh(W d'_{e,j}))
 
-The last two see the whole history, which the paper leaves open (its footnote on attention). A
-state is d_e followed by whatever else the function keeps: the number of contexts of the mean, or
-the log of the attention's normalizer. To add a function, write a `MergingFunction` and add it to
+The last two use the whole history, which the paper leaves open (its footnote on attention). A state
+is d_e followed by whatever else the function keeps: the number of contexts of the mean, or the log
+of the attention's normalizer. To add a function, write a `MergingFunction` and add it to
 `_FUNCTIONS` and `config.Merging`.
 
-Departure: the paper does not say which GRU it uses. This is the one of Cho et al., with the reset
-gate before the product and one bias, shared by both layers, as the counts of Table 3 require.
+Departure: the paper does not say which GRU it uses. This is the GRU of Cho et al., with the reset
+gate before the product and one bias. The input and output layers share it. The parameter counts of
+Table 3 require one bias and one GRU.
 """
 
 from collections.abc import Callable

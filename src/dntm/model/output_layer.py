@@ -2,17 +2,18 @@
 
     p(w_t | w_1 ... w_{t-1}) = softmax_w(h_{t-1} . y_w + b_w)
 
-`Query` is what the softmax sees at each position. The terms of the output layer (`term`) may change
-its h, add logits e to the rows of entities, and add copies: further rows of the softmax, each of
-which stands for a row of the vocabulary.
+`Query` is the input of the softmax at each position. The terms of the output layer (`term`) may
+change its h, add logits e to the rows of entities, and add copies: further rows of the softmax,
+each of which stands for a row of the vocabulary.
 
     p(w) ~ exp(h . y_w + b_w + e_w) + sum over copies c of w of exp(a_c)
 
 In the paper's model e_e = h . (W_dy d_e), and there are no copies. Loss, scores and distributions
 all iterate over `logit_blocks`, so that the logits of many tokens are never in memory at once.
 
-The output layer is half of the model's work. Its loss takes chunks of tokens that fit the cache,
-with transposed logits (y h^T), and computes the gradients while the logits are there.
+The output layer accounts for half of the model's computation. The loss processes chunks of tokens
+that fit into the CPU cache, with transposed logits (y h^T), and computes the gradients while the
+logits are still cached.
 """
 
 import math

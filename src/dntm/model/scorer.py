@@ -1,6 +1,6 @@
 """Scorer: a trained model with its vocabulary, applied to documents.
 
-`LanguageModel` is all that evaluation knows of a model, ours or a baseline.
+`LanguageModel` is the protocol through which evaluation uses any model, ours or a baseline.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -10,7 +10,7 @@ One pass of each direction over a sentence gives the contexts of all its words. 
 x_hat . x_w + log q(w) is log p(w | gap) up to a constant, where q is the distribution of the
 negatives.
 
-Beyond the paper, `GapNaming` names the hidden word by the loss of `extensions.naming`, with the
+Beyond the paper, `GapNaming` names the hidden word with the loss of `extensions.naming`, with the
 x_e = W_dx d + b of Eq. 9 that initializes the language model. d is merged from the contexts of the
 same word so far, as if the batch were one document.
 

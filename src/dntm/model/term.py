@@ -1,8 +1,8 @@
 """Term: a part that contributes to the output layer (Eq. 1).
 
 After the core has read a window, each term observes it once; afterwards it can change the query at
-any positions. The paper's only term is `dynamic_output` (Eq. 10); others are in `extensions`.
-A term that looks back keeps its own state from window to window.
+any position. The paper's only term is `dynamic_output` (Eq. 10); others are in `extensions`. A term
+that depends on earlier windows carries its own state between windows.
 """
 
 from collections.abc import Sequence

@@ -4,8 +4,9 @@
     x <- x + W_2 gelu(W_1 norm(x))                                  in every layer; then h = norm(x)
 
 A token attends to itself and to all earlier tokens of its document. The state holds the keys and
-values of earlier windows; gradients stop where those of the LSTM do. Positions rotate q and k
-(rotary embeddings), so documents can have any length. Norms are RMS norms; there are no biases.
+values of earlier windows; gradients are truncated at the same points as for the LSTM. Positions
+rotate q and k (rotary embeddings), so documents can have any length. Norms are RMS norms; there are
+no biases.
 
 With L layers over x of size d, attention is d / L wide and the inner layer 2 d / L. All layers
 together then have 8 d^2 weights, as many as the LSTM, for any L.

@@ -1,8 +1,8 @@
-"""EntityNLM: a baseline with entity states after Ji et al. (2017), given the entities.
+"""EntityNLM: a baseline with the entity states of Ji et al. (2017); the entities are given.
 
-The core is that of the baseline (A), which knows entities by their static rows. Each entity has one
-vector v_e, which every mention moves toward the h at the mention, immediately rather than at the
-end of the sentence; v_0 is its value before the first mention:
+The core is that of variant A, in which entities have static rows. Each entity has one vector v_e.
+Every mention moves v_e toward h at the mention, immediately rather than at the end of the sentence.
+v_0 is its value before the first mention:
 
     delta = sigmoid(h_t . W_delta v_e),   v_e <- unit length of  delta v_e + (1 - delta) h_t
 
@@ -13,8 +13,8 @@ the prediction of entities directly, with a feature of the distance in sentences
     logit_e = (h + W_c v_c) . y_e + b_e + h . W_e v_e + w exp(-r ago_e)      for every e mentioned
 
 in one softmax. An entity that takes over a slot starts with v_0, even if it had a state before. Ji
-et al. first decide whether an entity comes, then which one, then its words. Here a mention is one
-token, so one softmax over words and entities says the same.
+et al. first predict whether a mention follows, then its entity, then its words. Here a mention is
+one token, so one softmax over words and entities replaces these decisions.
 
 Departure: this is not the paper's model. `--model.variant A --model.extensions entity-nlm` trains
 it as a term of the output layer.

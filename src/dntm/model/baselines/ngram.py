@@ -4,14 +4,14 @@
     gamma(c)    = (D_1 N_1(c .) + D_2 N_2(c .) + D_3 N_3+(c .)) / a(c .)
     Y = n_1 / (n_1 + 2 n_2),   D_k = k - (k + 1) Y n_{k+1} / n_k
 
-c' is c without its first word. If c is unseen, p_n is p_{n-1}; p_0 is uniform over all rows but
+c' is c without its first word. If c is unseen, p_n is p_{n-1}; p_0 is uniform over all rows except
 <bos>, which is never predicted. a is the count in the highest order; below it, the number of
 different words before the n-gram (or its count, if it begins with <bos>). n_k is the number of
 n-grams of an order with a = k, and N_k(c .) the number of those that begin with c.
 
 Tokens are the same as for the other models, <eos> and entity rows included; contexts end at the
 sentence's <bos>. An n-gram is identified by the number of its last n - 1 words and its first word,
-so counting is sorting.
+so n-grams are counted by sorting.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -2,10 +2,11 @@
 
     h_t <- h_t + W_dh d_e     if token t is a mention of e
 
-Otherwise what follows a mention depends on d_e only through x_e and the core. W_dh starts at zero.
+Without this term, predictions after a mention depend on d_e only through x_e and the core. W_dh is
+initialized to zero.
 
-Departure: the paper has no such term. `--model.extensions entity-residual` adds it to variants
-with dynamic input.
+Departure: the paper has no such term. `--model.extensions entity-residual` adds it to variants with
+dynamic input.
 """
 
 from dataclasses import replace

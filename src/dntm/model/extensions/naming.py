@@ -1,11 +1,11 @@
-"""Naming: which word an entity's embedding resembles.
+"""Naming: predicts the word that an entity stands for from the entity's embedding.
 
-A known word that is hidden behind an entity number has a known answer. After each of its mentions
+If a known word is replaced by an entity number, the correct word is known. After each mention
 
     p(w | e, i) = softmax_w( s cos(x_e, x_w) ),   x_e = W_dx d_{e,i} + b_e^x (Eq. 9)
 
-over the words of the vocabulary; s is learned. This loss trains x_e to be what the word's own
-embedding would have been, so that the words nearest to an unknown word say what it means.
+over the words of the vocabulary; s is learned. This loss trains x_e to resemble the embedding of
+the hidden word, so that the words nearest to an unknown word indicate its meaning.
 
 Departure: the paper has no such loss. `--model.extensions naming` adds s to a variant with dynamic
 input, and training hides words (`training.hidden_words`).

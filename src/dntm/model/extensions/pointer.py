@@ -1,4 +1,4 @@
-"""Pointer: every earlier token of the document is one more row of the output layer.
+"""Pointer: every earlier token of the document is an additional row of the output layer.
 
     p(w_{t+1} = w) ~ exp(z_w) + sum over i < t with w_{i+1} = w of exp(a_i),   z_w = h_t . y_w + b_w
 
@@ -6,19 +6,21 @@
         + kappa [w_i = w_t]                             the same preceding word or entity
         + (W_v h_t + v) . x_{w_{i+1}}                   whether the copied word fits here
         + gamma z_{w_{i+1}}                             for an entity, its own logit
-        + r_{t - i} + u . h_t + b                       age, and whether to copy at all now
+        + r_{t - i} + u . h_t + b                       age, and whether to copy at all
 
-One softmax over words and copies, as in CopyNet (Gu et al. 2016), so no mixture weight has to be
-tuned. kappa has one value after words and one after entities: what was said about *this* entity. r
-has one value per power of two. Gradients do not flow into x and z. h_t is the query's h, h_i the
-core's. z of an entity includes the terms before this one.
+Words and copies share one softmax, as in CopyNet (Gu et al. 2016), so there is no mixture weight to
+tune. kappa has one value after words and one after entities; the latter favours what followed
+earlier mentions of the same entity. r has one value per power of two. Gradients do not flow into x
+and z. h_t is the query's h, h_i the core's. z of an entity includes the terms applied before this
+one.
 
-The pointer is a learned neural cache (Grave et al. 2017): it knows the very words of the document,
-which d_e does not. It starts almost as one (theta = .3, kappa = 1.5, gamma = .3, all else 0).
+The pointer is a learned neural cache (Grave et al. 2017): it stores the exact words of the
+document, which d_e does not. It is initialized close to a neural cache (theta = .3, kappa = 1.5,
+gamma = .3, all else 0).
 
 The document cache holds every predicted token of a document so far. Entry i has the key h_i, the
-token w_i that was just read, and the value w_{i+1} that followed. Position t sees the entries
-i < t of its document, <eos> included, up to the last `SIZE`. When an entity is evicted
+token w_i that was just read, and the value w_{i+1} that followed. Position t sees the entries i < t
+of its document, <eos> included, up to the last `SIZE`. When an entity is evicted
 (`corpus.entity_slots`), its entries are hidden until it has a slot again.
 
 Departure: the paper has no such term. `--model.extensions pointer` adds it to any variant.

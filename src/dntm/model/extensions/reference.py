@@ -1,4 +1,4 @@
-"""The additions beyond the paper, word by word: one plain loop for each.
+"""The additions beyond the paper, word by word, with one plain loop for each.
 
 `ExtendedReference` reads a document like `model.reference.Reference`; it has the Transformer core
 and every term. The tests compare the fast path with it, values and gradients.

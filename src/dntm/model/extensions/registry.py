@@ -1,8 +1,8 @@
 """The terms of a model, built from its config.
 
-Each term sees the query as the terms before it have left it, so their order is fixed: terms that
+Each term receives the query as modified by the terms before it, so their order is fixed: terms that
 change h come first, then those that add to the logits of entities, then those that rearrange or
-copy them.
+copy logits.
 """
 
 from collections.abc import Callable

@@ -4,7 +4,7 @@
 
 a is the number of sentences since the last mention of e, n the number of its mentions; r and f have
 one row per class of a and n. k_e distinguishes the row of a known entity from b_e^y, the row of an
-unseen one. The meaning of an entity stays in d_e; salience says who is being talked about.
+unseen one. d_e represents the meaning of an entity; salience represents its recency and frequency.
 
 `follow` counts the mentions at every token of a window. Sentences are numbered from 1 through the
 document and begin with <bos>. The counts of evicted entities are kept until they return.

@@ -6,8 +6,8 @@ rows together therefore stand for it:
     logit_e = log sum over free rows f of exp(h . y_f + b_f)     for the first free row e
     logit_f = h . y_f + b_f - LATER                              for the free rows after it
 
-The term has no parameters. Without it a model reserves a part of every prediction for entities that
-cannot come next, and the surprisal of a new entity is mostly about its number.
+The term has no parameters. Without it, a model assigns probability to entities that cannot come
+next, and most of the surprisal of a new entity comes from its number.
 
 Departure: the paper has no such rule. `--model.extensions unseen-pooling` adds it to any variant.
 """

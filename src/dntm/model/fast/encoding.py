@@ -1,9 +1,9 @@
-"""Encoding: what the context encoder reads in which call (Section 3).
+"""Encoding: which tokens the context encoder reads in each call (Section 3).
 
 Each direction reads a sentence up to the furthest mention it has to reach. Tokens before the first
-entity whose state changes within the window can be read ahead of everything else, for all sentences
-in one call. The rests follow level by level, each from where its beginning ended. States are
-identified by their table rows.
+entity whose state changes within the window can be read first, for all sentences in one call. The
+remaining tokens follow level by level; each sentence continues from the state after its first part.
+States are identified by their table rows.
 """
 
 from collections import defaultdict

@@ -3,7 +3,7 @@
     d  the memory: contexts are encoded and merged, level by level     Eqs. 4, 6 to 8
     x  the embeddings of all tokens                                    Eq. 9
     h  the core reads all tokens                                       Eq. 2
-    p  the terms complete the query at any positions                   Eqs. 1, 10
+    p  the terms complete the query at given positions                 Eqs. 1, 10
 
 Losses, scores and distributions are functions of a `Read`.
 """

@@ -1,4 +1,4 @@
-"""Recurrence, made fast: an LSTM over many short sequences, and the products of narrow steps.
+"""Fast recurrence: an LSTM over many short sequences, and matrix products with few rows.
 
     ragged_lstm      one run over sequences of different lengths (Eqs. 7 and 8)
     packed(W)(y, x)  y + x W^T      W laid out once for many narrow products

@@ -2,7 +2,7 @@
 
 `windows` cuts documents into windows; gradients stop between them (truncated backpropagation). A
 `Window` is the plan for one of them: which sentences can be encoded in parallel without changing
-any number (Section 3). With dynamic input a sentence depends only on the last earlier sentences
+any result (Section 3). With dynamic input a sentence depends only on the last earlier sentences
 that mention one of the entities it reads:
 
     level(sentence) = max over these entities e of 1 + level(last earlier sentence that mentions e)
@@ -12,12 +12,12 @@ lone mention itself, so its previous state may come from the same level. With st
 one level.
 
 Every state d_{e,i} is a row of one growing table: first the memory from before the window, one row
-per document and entity, then each merged context, level by level. A state is identified by this
-row everywhere. Contexts that nothing reads are not encoded.
+per document and entity, then each merged context, level by level. A state is identified by this row
+everywhere. Contexts that nothing reads are not encoded.
 
-When a slot is reassigned (`corpus.entity_slots`), it refers to another row of the table from there
-on: a restored state, whose entity had no slot when the window began, or that of an entity evicted
-inside the window. Restored states lie between the memory and the contexts.
+When a slot is reassigned (`corpus.entity_slots`), it refers to another row of the table from then
+on: a restored state, whose entity had no slot when the window began, or the state of an entity that
+was evicted within the window. Restored states lie between the memory and the contexts.
 """
 
 from collections import defaultdict

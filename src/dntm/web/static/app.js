@@ -1,4 +1,4 @@
-// The page: event listeners and start.
+// The page: event listeners and startup.
 
 import { byId, element } from "./dom.js";
 import { edit, readWith } from "./editing.js";

@@ -1,4 +1,4 @@
-// Reading a text: the events of a reading, and questions about it.
+// Reading a text: the events of a reading, and requests about it.
 
 import { byId, element } from "./dom.js";
 import { showPredictions } from "./predictions.js";
@@ -13,8 +13,8 @@ const MARGIN = 8; // above an element that is scrolled into view
 const EXPORTED = 60; // an export of at most this many sentences contains all predictions
 let before = current.state; // the reading before the current one
 let running = null; // the AbortController of the current reading
-let asking = null; // that of the last request for predictions: only its answer is shown
-let mapping = null; // that of the request for the maps of a stopped reading
+let asking = null; // the AbortController of the last request for predictions; only its answer is shown
+let mapping = null; // the AbortController of the request for the maps of a stopped reading
 
 function begin({ id, names, unit, naming_space, sentences }, kind, edit) {
   asking?.abort();

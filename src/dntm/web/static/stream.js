@@ -5,7 +5,7 @@ const CUT_OFF = "The answer was cut off.";
 export class Refusal extends Error {}
 
 async function refusal(response) {
-  let message = response.status === 503 ? "The server is busy. Try again in a moment." : `The server answered ${response.status}.`;
+  let message = response.status === 503 ? "The server is busy. Try again in a moment." : `The server returned status ${response.status}.`;
   try {
     message = (await response.json()).message ?? message;
   } catch {
@@ -25,7 +25,7 @@ export async function ask(path, body, signal) {
     response = await fetch(path, { ...options, signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refusal("The server does not answer. Is `dntm serve` still running?");
+    throw new Refusal("The server does not respond. Is `dntm serve` still running?");
   }
   if (!response.ok) throw await refusal(response);
   return response;

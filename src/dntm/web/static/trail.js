@@ -37,7 +37,7 @@ function confidence(one) {
   if (one.confidence === null || one.confidence === undefined) return "";
   return element(
     "span",
-    { class: "confidence", style: { "--part": one.confidence.toFixed(3) }, title: "Probability of these words together" },
+    { class: "confidence", style: { "--part": one.confidence.toFixed(3) }, title: "Total probability of these words" },
     `${one.confidence_label}, ${percent(one.confidence)}`,
   );
 }
