@@ -25,18 +25,19 @@ def train(
     threads: int = 0,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Train a model and return the run's results: parameters, and perplexities by split.
+    """Train a language model and return the results of the run: perplexities by split.
 
-    Settings come from a `config`, or from a recipe (modern, paper, naming or quick) and the fields
-    of `TrainConfig` that differ from it; parts are dictionaries:
+    The settings are given either as a `config`, or as a recipe (modern, paper, naming or quick) and
+    the fields of `TrainConfig` that differ from it. Nested settings are dictionaries:
 
         dntm.train(dataset="datasets/ontogum", model={"variant": "both"}, seed=2)
 
-    The run folder is `output_dir`; if omitted, runs/DATASET-VARIANT-SEED. The results contain its
-    path. `threads` are CPU threads; 0: OMP_NUM_THREADS, or else the idle cores.
+    The run folder is `output_dir`; if omitted, runs/DATASET-VARIANT-SEED. The key `run` of the
+    results contains its path. `threads` is the number of CPU threads; 0 stands for the value of
+    OMP_NUM_THREADS, or else for the number of idle cores.
     """
     if config is not None and settings:
-        raise ValueError(f"a config and {', '.join(settings)}, expected one of them")
+        raise ValueError(f"both a config and {', '.join(settings)} given, expected only one")
     if config is None:
         if "dataset" not in settings:
             raise ValueError("no dataset given, expected the path of a dataset folder")

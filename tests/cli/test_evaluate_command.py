@@ -104,7 +104,7 @@ def test_what_cannot_be_evaluated_is_an_error_and_nothing_is_written(
     assert "another vocabulary" in fails(capsys, "evaluate", trained, "--dataset", other)
     assert "no model given" in fails(capsys, "evaluate")
     assert "pass --dataset" in fails(capsys, "evaluate", tmp_path / "nowhere")
-    assert "cloze test is not for it" in fails(capsys, "evaluate", "ngram", alone, "--cloze")
+    assert "cannot take the cloze test" in fails(capsys, "evaluate", "ngram", alone, "--cloze")
     assert not list((tmp_path / "run").glob("*.csv"))
 
 
@@ -176,8 +176,8 @@ def test_a_pretraining_run_is_evaluated_by_the_recall_of_its_encoder(
 
     lines = capsys.readouterr().out.splitlines()
     numbers = json.loads((tmp_path / "encoder.json").read_text())[str(encoder)]
-    assert lines[0].endswith("56 hidden words")
-    assert [line.split("  ")[0] for line in lines[2:5]] == ["encoder", "bag of context", "unigram"]
+    assert lines[0].startswith(f"hidden words, {encoder} (56)")
+    assert [line.split("  ")[0] for line in lines[1:4]] == ["encoder", "bag of context", "unigram"]
     assert numbers["encoder"]["cases"] == numbers["unigram"]["cases"] == 56
     assert numbers["unigram"]["recall"]["10"] == 1.0  # seven words are known
     own = PretrainedEncoder.load(encoder / "best").share
@@ -197,5 +197,5 @@ def test_an_encoder_is_evaluated_on_another_text(
 
     run("evaluate", encoder, tmp_path / "new.txt")
 
-    assert "8 hidden words" in capsys.readouterr().out
+    assert "(8)" in capsys.readouterr().out
     assert "no sentence" in fails(capsys, "evaluate", encoder, tmp_path / "empty.txt")

@@ -68,7 +68,7 @@ def test_read_in_colour_prints_no_control_characters(
 ) -> None:
     (tmp_path / "odd.txt").write_text("\x1b[2J Ann met Ann \x07\n")
 
-    run("read", tmp_path / "odd.txt", "--model", model, "--colour", "always")
+    run("read", tmp_path / "odd.txt", "--model", model, "--color", "always")
 
     printed = capsys.readouterr().out
     assert "\x1b[2J" not in printed

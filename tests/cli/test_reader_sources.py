@@ -47,7 +47,7 @@ def test_annotated_files_are_read_by_their_chains(model: Path, fixtures: Path, r
     found = rows(fixtures / "story.v4_gold_conll", "--model", model)
 
     assert found[0]["word"] == "Old Marta"
-    assert found[0]["group"] == "new"
+    assert found[0]["group"] == "first_mentions"
 
 
 @pytest.mark.parametrize("name", ["story.v4_gold_conll", "ferry.conllu"])

@@ -102,7 +102,7 @@ def test_rows_are_compared_with_one_of_them_seeds_together(
     _, _, changes = capsys.readouterr().out.partition("against ")
     change = 100 * (d / np.mean(a) - 1)
     assert abs(change) > 1
-    assert f"{change:+.1f} % [" in changes.splitlines()[2]
+    assert f"{change:+.1f} % [" in changes.splitlines()[1]
     with pytest.raises(SystemExit):
         run("evaluate", trained, "--against", "runs/other")
     assert 'against "runs/other", expected one of' in capsys.readouterr().err

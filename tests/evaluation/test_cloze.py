@@ -134,7 +134,7 @@ def test_a_model_that_fills_too_few_candidates_is_caught() -> None:
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 def test_no_rank_comes_from_numbers_that_are_not_finite(wrong: float) -> None:
-    with pytest.raises(ValueError, match="a likelihood that is not finite"):
+    with pytest.raises(ValueError, match="log-likelihoods that are not finite"):
         records(-1.0, wrong, -2.0)
 
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.evaluation import curves
-from dntm.evaluation.curves import Curve, band, by_antecedents, by_occurrence, by_position
+from dntm.evaluation import uncertainty
+from dntm.evaluation.groups import Curve, by_antecedents, by_occurrence, by_position
 from dntm.evaluation.records import Records
+from dntm.evaluation.uncertainty import band
 
 TALE = AnonymizedDocument(
     name="tale", sentences=[[1, "met", 2, "."], ["then", 1, 2, "left"], ['"', 1]]
@@ -18,7 +19,7 @@ RECORDS = Records.of([TALE, OTHER], SCORES)
 
 @pytest.fixture
 def every_bin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(curves, "FEWEST", 1)
+    monkeypatch.setattr(uncertainty, "FEWEST", 1)
 
 
 def test_figure_4_takes_all_tokens_by_their_place_in_the_document() -> None:
@@ -50,19 +51,19 @@ def test_figure_6_takes_reappearing_entities_by_their_antecedents() -> None:
 
 @pytest.mark.usefixtures("every_bin")
 def test_perplexity_is_that_of_the_bins_tokens_and_nan_without_any() -> None:
-    perplexity = by_antecedents(RECORDS, edges=(1, 2, 3)).perplexity
+    perplexity = band([by_antecedents(RECORDS, edges=(1, 2, 3))]).mean
 
     assert perplexity[:2].tolist() == pytest.approx([np.exp(3), np.exp(9)])
     assert np.isnan(perplexity[2])
 
 
 def test_a_tiny_bin_keeps_its_count_but_has_no_perplexity() -> None:
-    tokens = np.array([curves.FEWEST, curves.FEWEST - 1])
+    tokens = np.array([uncertainty.FEWEST, uncertainty.FEWEST - 1])
 
-    curve = Curve((1, 2), tokens, tokens * 2.0)
+    found = band([Curve((1, 2), tokens, tokens * 2.0)])
 
-    assert curve.perplexity[0] == pytest.approx(np.exp(2))
-    assert np.isnan(curve.perplexity[1])
+    assert found.mean[0] == pytest.approx(np.exp(2))
+    assert np.isnan(found.mean[1])
 
 
 def test_a_band_is_the_mean_and_standard_error_over_runs() -> None:
@@ -81,5 +82,3 @@ def test_a_band_is_the_mean_and_standard_error_over_runs() -> None:
 def test_runs_over_different_texts_have_no_band() -> None:
     with pytest.raises(ValueError, match="expected runs over the same text"):
         band([by_position(RECORDS), by_position(Records.of([OTHER], SCORES[1:]))])
-    with pytest.raises(ValueError, match="no curves given"):
-        band([])

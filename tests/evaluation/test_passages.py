@@ -240,5 +240,5 @@ def test_a_malformed_pair_is_named(tmp_path: Path, text: str, problem: str) -> N
 def test_a_file_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
     (tmp_path / "pairs.txt").write_bytes(b"a b 1\nc\xff d 2\n")
 
-    with pytest.raises(InputError, match="line 2: not UTF-8"):
+    with pytest.raises(InputError, match="line 2: byte 0xff"):
         read_pairs(tmp_path / "pairs.txt")

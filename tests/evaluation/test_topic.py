@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from dntm.evaluation.meaning import topics_of
+from dntm.evaluation.meaning import TOPIC, Topic, topics_of, with_topic
 from dntm.evaluation.passages import Passage
-from dntm.evaluation.topic import SMOOTHING, TOPIC, Topic, with_topic
+from dntm.evaluation.word_baselines import SMOOTHING
 
 ENTITIES, WORDS = 2, 9
 X = torch.randn(3 + ENTITIES + WORDS, 4, generator=torch.Generator().manual_seed(4)).double()

@@ -59,10 +59,8 @@ def test_the_standard_error_is_scipys() -> None:
     np.testing.assert_allclose(error, stats.sem(values))
 
 
-def test_one_seed_has_no_standard_error_and_none_has_no_mean() -> None:
+def test_one_seed_has_no_standard_error() -> None:
     assert np.isnan(mean_and_error(np.array([[1.0, 2.0]]))[1]).all()
-    with pytest.raises(ValueError, match="expected one per seed"):
-        mean_and_error(np.zeros((0, 2)))
 
 
 def test_document_sums_add_up_to_the_groups_perplexity() -> None:
@@ -189,12 +187,5 @@ def test_what_is_no_pair_is_refused() -> None:
         paired_bootstrap(a, DocumentSums(a.documents, a.sums, a.counts, perplexity=False))
     with pytest.raises(ValueError, match="runs over different texts"):
         group_sums([run(1), Records.of([], [])], "all")
-    with pytest.raises(ValueError, match="no runs given"):
-        group_sums([], "all")
-    empty = group_sums([Records.of([], [])], "all")
-    with pytest.raises(ValueError, match="over no documents"):
-        paired_bootstrap(empty, empty)
-    with pytest.raises(ValueError, match="level is 95"):
-        paired_bootstrap(a, a, level=95)
     with pytest.raises(ValueError, match="'every' is not a valid Group"):
         group_sums([run(1)], "every")

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dntm.evaluation.topic import TOPIC, Topic
+from dntm.evaluation.meaning import TOPIC, Topic
 from dntm.model.config import Variant
 from dntm.model.extensions.naming import Naming
 from dntm.model.language_model import DynamicTextModel

@@ -10,10 +10,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dntm.evaluation.curves import band, by_occurrence
-from dntm.evaluation.groups import score_groups
+from dntm.evaluation.groups import by_occurrence, score_groups
 from dntm.evaluation.records import Records
-from dntm.evaluation.uncertainty import mean_and_error
+from dntm.evaluation.uncertainty import band, mean_and_error
 from dntm.study.config import StudyConfig, StudyFolder
 from dntm.study.document import Entry, Row, Table
 from dntm.study.models import PAPER_TABLE_3

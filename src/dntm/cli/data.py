@@ -27,7 +27,7 @@ from dntm.study.models import PAPER_TABLE_1, TABLE_1_ROWS
 class Stats:
     """Print Table 1 for each split of a dataset, with the paper's numbers in brackets."""
 
-    dataset: tyro.conf.Positional[Path]
+    dataset: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATASET")]
     """The dataset folder."""
 
     def run(self) -> None:
@@ -152,7 +152,9 @@ def _counted(documents: Iterable[Document], bar: "tqdm[Any]") -> Iterator[Docume
 class Join:
     """Join datasets split by split, with one vocabulary."""
 
-    datasets: tyro.conf.Positional[tuple[Path, ...]]
+    datasets: Annotated[
+        tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DATASET [DATASET ...]")
+    ]
     """Dataset folders, at least two."""
     output_dir: Path
     """The dataset folder."""
@@ -201,7 +203,7 @@ class List:
 class Show:
     """Show an anonymized document of a dataset."""
 
-    dataset: tyro.conf.Positional[Path]
+    dataset: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATASET")]
     """The dataset folder."""
     document: int = 1
     """Number of the document in the split, from 1."""

@@ -3,13 +3,15 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import tyro
 from tqdm import tqdm
 
@@ -22,11 +24,13 @@ from dntm.cli.runs import (
     print_changes,
     print_cloze,
     print_groups,
+    print_ranks,
     result_file,
 )
 from dntm.corpus.dataset import SPLITS, Dataset, Split
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
-from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.document import AnonymizedDocument, files_below
+from dntm.corpus.token_store import TokenStore, read_sentences
 from dntm.corpus.vocabulary import load_vocabulary
 from dntm.evaluation.cloze import ClozeRecords, ClozeText, summarize_cloze
 from dntm.evaluation.groups import Group, as_plain, score_groups
@@ -41,12 +45,17 @@ from dntm.evaluation.uncertainty import (
     whole_documents,
 )
 from dntm.files import resolved, write_text
+from dntm.settings import read_json
 
 if TYPE_CHECKING:
+    from dntm.corpus.vocabulary import Vocabulary
+    from dntm.evaluation.ranks import Contexts, RankSummary, Sentence
     from dntm.model.baselines.neural_cache import NeuralCache
     from dntm.model.scorer import LanguageModel, Scorer
 
 NGRAM = "ngram"
+LONGEST = 32
+"""Encoders are evaluated on sentences of at most this many words, as in pretraining."""
 Reading = tuple[Dataset, list[AnonymizedDocument]]
 
 
@@ -55,51 +64,54 @@ class Evaluate(Computing):
     """Score a dataset with one or more trained models.
 
     Prints the perplexity of each token group (Table 2). With --cloze, prints the results of the
-    cloze test (Table 4). For a pretraining run, prints the encoder's recall of hidden words.
+    cloze test (Table 4). For runs of dntm pretrain, prints the encoder's recall of hidden words.
     """
 
-    models: Annotated[tuple[str, ...], tyro.conf.Positional]
-    """Run folders, checkpoints such as RUN/best, "default" (the bundled model) or "ngram" (a 5-gram
-    model of the dataset's train split). An optional last argument names the text: a dataset, or the
-    file, folder or name of a corpus, which is read with the model's vocabulary and settings."""
+    models: Annotated[
+        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="MODEL [MODEL ...] [TEXT]")
+    ]
+    """One or more models: run folders, checkpoints such as RUN/best, "default" (the bundled model)
+    or "ngram" (a 5-gram model of the dataset's train split). The last argument may name a text
+    instead: a dataset folder, or a corpus (a file, a folder or a name from dntm data list), which
+    is read with the model's vocabulary and settings."""
     dataset: Path | None = None
-    """The dataset; if omitted, the one that the run was trained on."""
+    """The dataset folder; if omitted, the one that the run was trained on."""
     split: Split = "dev"
-    """The split of the dataset."""
+    """The split of the dataset to score."""
     cloze: bool = False
-    """Run the cloze test instead."""
+    """Run the cloze test instead: which earlier entity is mentioned here?"""
     same_sentence: bool = False
-    """Cloze test: include entities that first occur in the sentence of the gap."""
+    """Cloze test: also count entities that first occur in the same sentence, before the gap, as
+    candidates."""
     cache: bool = False
     """Also score with a neural cache (Grave et al. 2017), tuned on the run's dev split."""
     against: str | None = None
-    """Compare all rows of the table with this one, such as "runs/a + cache", by a paired bootstrap
-    over documents. If no run has this name, runs are grouped as seeds: "runs/a" stands for
-    runs/a-1, runs/a-2, ..."""
+    """Compare every row of the table with this one, such as "runs/a + cache": changes in percent
+    with 95 % intervals (paired bootstrap over documents). If no run has this name, "runs/a" stands
+    for the seeds runs/a-1, runs/a-2, ..."""
     records: bool = True
-    """Write one CSV record per token (RUN/records-SPLIT.csv) or gap (RUN/cloze-SPLIT.csv). The name
-    of a dataset other than the run's own is appended."""
+    """Write one CSV row per token to RUN/records-SPLIT.csv, or per gap to RUN/cloze-SPLIT.csv. For
+    a dataset other than the run's own, its name is appended."""
     output_dir: Path | None = None
-    """Write the records to this folder. "default" and "ngram" write none without it."""
+    """Write these CSV files to this folder. If omitted, "default" and "ngram" write none."""
     by_document: Path | None = None
-    """Write the tokens and nats of each document by token group to this CSV file."""
+    """Write the number of tokens and the sum of nats of each document and token group to this CSV
+    file."""
     json: Path | None = None
-    """Write the table to this file."""
+    """Write the printed numbers to this JSON file."""
     sentences: int = 5000
-    """Pretraining runs: the number of held-out sentences."""
+    """For runs of dntm pretrain: the number of held-out sentences."""
 
     def run(self) -> None:
         """Print the table and write the files."""
         models, corpus = self._arguments()
         self._check_against(models)
         self.set_threads()
-        from dntm.cli.encoder import encoder_recall, is_encoder, print_recall
-
         numbers: dict[str, Any] = {}
-        if is_encoder(models[0]):
+        if _is_encoder(models[0]):
             for name in models:
                 recall = encoder_recall(Path(name), corpus, self.sentences)
-                print_recall(name, recall)
+                print_ranks(f"hidden words, {name}", recall)
                 numbers[name] = {method: asdict(summary) for method, summary in recall.items()}
         elif self.cloze:
             numbers = self._cloze(models, corpus)
@@ -110,7 +122,7 @@ class Evaluate(Computing):
             print(f"numbers: {self.json}")
 
     def _arguments(self) -> tuple[list[str], str | None]:
-        """The models and the text; the last of several arguments is a text if it is no model."""
+        """The models and the text: the last of several arguments if it is not a model."""
         if not self.models:
             raise ValueError("no model given, expected at least one run folder")
         models, corpus = list(self.models), None
@@ -247,13 +259,13 @@ class Evaluate(Computing):
                 self._write(records, file, model, dataset)
             table[model] = summarize_cloze(records)
         print_cloze(f"cloze test on {corpus or self.split}", table)
-        return {name: summary.as_plain() for name, summary in table.items()}
+        return {name: asdict(summary) for name, summary in table.items()}
 
     def _fill(
         self, model: str, dataset: Dataset, documents: list[AnonymizedDocument]
     ) -> ClozeRecords:
         if model == NGRAM:
-            raise ValueError("ngram has no memory of entities: the cloze test is not for it")
+            raise ValueError("ngram has no memory of entities and cannot take the cloze test")
         texts = [ClozeText.of(text, same_sentence=self.same_sentence) for text in documents]
         if not any(text.gaps for text in texts):
             raise ValueError(
@@ -279,3 +291,61 @@ def _folder(model: str) -> Path:
     from dntm.model.checkpoint import folder_of
 
     return folder_of(model)
+
+
+def _is_encoder(model: str) -> bool:
+    from dntm.model.checkpoint import ENCODER_TYPE, best_of
+
+    path = best_of(Path(model)) / "config.json"
+    return path.is_file() and read_json(path).get("model_type") == ENCODER_TYPE
+
+
+def encoder_recall(run: Path, text: str | None, count: int) -> "dict[str, RankSummary]":
+    """Hide each word of held-out sentences and rank the vocabulary for its gap.
+
+    The baselines are the words' frequencies ("unigram") and the words around the gap regardless of
+    their order ("bag of context"), fitted to the run's own text.
+    """
+    import torch
+
+    from dntm.evaluation.ranks import recover
+    from dntm.model.checkpoint import best_of
+    from dntm.model.extensions.naming import nameable
+    from dntm.model.pretrained_encoder import PretrainedEncoder, log_share
+    from dntm.model.sentence_completion import SentenceCompletion
+    from dntm.training.pretraining import fit_bag
+
+    if count < 1:
+        raise ValueError(f"sentences is {count}, expected at least 1")
+    pretrained = PretrainedEncoder.load(best_of(run))
+    store = TokenStore.open(run / "text")
+    if text is None:
+        sentences = store.sample_held_out(count)
+    else:
+        sentences = _read_spread(Path(text), pretrained.vocabulary, count)
+    if not sentences:
+        raise ValueError(f"{text or run} has no sentence to evaluate on")
+    model, share = SentenceCompletion.of(pretrained), log_share(pretrained.share)
+    bag = fit_bag(pretrained.x, store, pretrained.share)
+
+    def unigram(batch: "Sequence[Sentence]") -> "torch.Tensor":
+        return torch.zeros_like(pretrained.x[:1]).expand(sum(map(len, batch)), -1)
+
+    methods: dict[str, tuple[Contexts, torch.Tensor, torch.Tensor]] = {
+        "encoder": (model.contexts, model.compared(), pretrained.log_share),
+        "bag of context": (bag.contexts, pretrained.x, share),
+        "unigram": (unigram, pretrained.x, share),
+    }
+    answers = nameable(pretrained.vocabulary) if pretrained.naming else None
+    return {
+        name: recover(tqdm(sentences, name, unit=" sentences"), contexts, x, bias, answers)
+        for name, (contexts, x, bias) in methods.items()
+    }
+
+
+def _read_spread(text: Path, vocabulary: "Vocabulary", count: int) -> "list[Sentence]":
+    """Sentences of text files, spread evenly; each line is a paragraph."""
+    read = chain.from_iterable(read_sentences(path, "blank-line") for path in files_below(text))
+    found = [words for words in read if len(words) <= LONGEST]
+    step = max(1, -(-len(found) // count))
+    return [np.array([vocabulary.row(w) for w in words]) for words in found[::step]]

@@ -1,16 +1,16 @@
 """`dntm evaluate-meaning`: how well a model infers the meaning of unknown words."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import Threads
+from dntm.cli.runs import Threads, print_ranks, print_table
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.entity_slots import encode
 from dntm.corpus.text import Documents
@@ -29,51 +29,50 @@ from dntm.files import write_text
 
 if TYPE_CHECKING:
     from dntm.evaluation.meaning import Definitions, HiddenWords, Pairs, Predictions, Trials
-    from dntm.evaluation.ranks import RankSummary
     from dntm.evaluation.word_baselines import WordBaseline
     from dntm.model.scorer import Scorer
 
 TITLES = {"x": "x of the model", "y": "y of the model", "g": "x of the model and topic vector"}
-BYTES_PER_WORD = 5.5
+CANDIDATES = 10_000
+"""Candidates for a hidden word: the most frequent words after the first 100."""
+FIT_BYTES = 11_000_000
+"""Bytes of --fit to read, about two million words."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateMeaning(Threads):
     """Compare the meaning that a model infers for unknown words with the true words or ratings.
 
-    The baselines are the most frequent words, a bag of context words and, with --fit and --encoder,
-    the linear map of "a la carte" and a pretrained encoder. See docs/meaning.md for file formats.
+    Prints one table for each of --text, --trials, --definitions and --pairs; docs/data.md describes
+    the files. The baselines are the most frequent words and a bag of context words; with --fit, the
+    linear map of "a la carte" (Khodak et al. 2018); with --encoder, a pretrained encoder.
     """
 
-    model: tyro.conf.Positional[str]
+    model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """A run folder, a checkpoint such as RUN/best, or "default" (the bundled model)."""
     text: tuple[Path, ...] = ()
-    """Held-out text files or folders. Known words are hidden and must be recovered."""
+    """Held-out text files or folders. Some known words are hidden and must be recovered."""
     trials: Path | None = None
-    """Invented words with ratings: id, texts with ___ joined by @@, probes, ratings."""
+    """A file of invented words with similarity ratings: id, texts with ___ joined by @@, probes,
+    ratings."""
     definitions: Path | None = None
-    """Words and their definitions with ___ in place of the word."""
+    """A file of words and their definitions with ___ in place of the word."""
     pairs: Path | None = None
-    """Word pairs with similarities."""
+    """A file of word pairs with similarity ratings."""
     fit: tuple[Path, ...] = ()
-    """Training text for the word frequencies and the linear map of the baselines."""
-    fit_words: int = 2_000_000
-    """Approximate number of words of --fit to use, in whole documents drawn at random."""
+    """Training text for the word frequencies and the linear map of the baselines. About two million
+    words are read, in documents drawn at random."""
     encoder: Path | None = None
-    """A pretraining run to compare with."""
+    """A run of dntm pretrain to compare with."""
     documents: Documents = "blank-line"
     """Text files: blank lines separate documents and each line is a paragraph (blank-line), or each
     file is a document and blank lines separate paragraphs (file)."""
-    candidates: int = 10_000
-    """Number of candidates for a hidden word: the most frequent words after the first 100."""
     per_part: int = 5
-    """Words hidden at a time, in a part of at most 24 sentences."""
-    limit: int | None = None
-    """Maximum number of parts, spread evenly over the text."""
+    """Number of words to hide in each part of a document (at most 24 sentences)."""
     seed: int = 1
-    """Seed for hidden words, documents of --fit and intervals."""
+    """Seed for the choice of hidden words, the documents of --fit and the intervals."""
     json: Path | None = None
-    """Write all numbers to this file."""
+    """Write the printed numbers to this JSON file."""
 
     def run(self) -> None:
         """Print one table per kind of test."""
@@ -81,9 +80,8 @@ class EvaluateMeaning(Threads):
             raise ValueError(
                 "nothing to evaluate on: pass --text, --trials, --definitions or --pairs"
             )
-        for name in ("candidates", "per_part", "limit", "fit_words"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name} is {value}, expected at least 1")
+        if self.per_part < 1:
+            raise ValueError(f"per_part is {self.per_part}, expected at least 1")
         rated = [] if self.trials is None else read_trials(self.trials)
         defined = [] if self.definitions is None else read_definitions(self.definitions)
         compared = [] if self.pairs is None else read_pairs(self.pairs)
@@ -125,15 +123,13 @@ class EvaluateMeaning(Threads):
         from dntm.evaluation.meaning import candidate_words, hide_words
 
         lexicon = Lexicon(model.vocabulary)
-        rows, words = candidate_words(model, self.candidates)
+        rows, words = candidate_words(model, CANDIDATES)
         blocks = text_blocks(self.text, self.documents)
         parts = (part for block in blocks for part in parts_of(block, self.documents, lexicon))
         found = hide_words(parts, words, model, per_part=self.per_part, seed=self.seed)
         if not found:
             raise ValueError("no word of the text can be hidden: expected known words that recur")
-        most = min(self.limit or len(found), len(found))
-        spread = np.linspace(0, len(found), most, endpoint=False, dtype=np.int64)
-        return rows, [found[i] for i in spread]
+        return rows, found
 
     def _baselines(
         self, model: "Scorer", passages: Sequence[Passage], texts: Sequence[Sequence[str]]
@@ -142,8 +138,7 @@ class EvaluateMeaning(Threads):
 
         lexicon = Lexicon(model.vocabulary)
         if self.fit:
-            size = int(self.fit_words * BYTES_PER_WORD)
-            blocks = sampled(list(text_blocks(self.fit, self.documents)), size, self.seed)
+            blocks = sampled(list(text_blocks(self.fit, self.documents)), FIT_BYTES, self.seed)
             text = [
                 encode(part, model.vocabulary).sentences
                 for block in tqdm(blocks, "reading --fit", unit=" documents")
@@ -188,8 +183,10 @@ def _print_hidden(found: "HiddenWords") -> None:
         count, _, band = name.partition(" of ")
         after = {"1": "after 1 mention", "2+": "from the second mention on"}
         title = after.get(count, f"after {count} mentions")
-        ranks = {method: groups[name] for method, groups in found.ranks.items()}
-        _print_ranks(f"{title}, words {band}" if band else title, ranks)
+        print_ranks(
+            f"{title}, words {band}" if band else title,
+            {TITLES.get(method, method): groups[name] for method, groups in found.ranks.items()},
+        )
 
 
 def _print_definitions(found: "Definitions") -> None:
@@ -197,16 +194,8 @@ def _print_definitions(found: "Definitions") -> None:
         f"{found.words:,} defined words, {found.candidates:,} candidates; left out: "
         f"{found.unknown:,} not in the vocabulary, {found.without_gap:,} without ___"
     )
-    _print_ranks("after the definition", found.ranks)
-
-
-def _print_ranks(title: str, ranks: "Mapping[str, RankSummary]") -> None:
-    head = f"{title} ({next(iter(ranks.values())).cases:,})"
-    print(f"{head:<50}{'recall at 1':>12}{'at 10':>8}{'at 100':>8}{'MRR':>8}{'median rank':>13}")
-    for method, s in ranks.items():
-        recall = "".join(f"{v:>{w}.3f}" for v, w in zip(s.recall.values(), (12, 8, 8), strict=True))
-        name = TITLES.get(method, method)
-        print(f"  {name:<48}{recall}{s.reciprocal_rank:>8.3f}{s.median_rank:>13,.0f}")
+    named = {TITLES.get(method, method): ranks for method, ranks in found.ranks.items()}
+    print_ranks("after the definition", named)
 
 
 def _print_calibration(
@@ -237,11 +226,11 @@ def _print_trials(found: "Trials") -> None:
         f"fewer than two known probes, {found.constant:,} with constant ratings, "
         f"{found.without_gap:,} without ___"
     )
-    print(f"{'Spearman, mean over trials':<40}{'mean':>8}{'95 % interval':>20}")
-    for method, correlation in found.correlations.items():
-        low, high = correlation.interval
-        name = TITLES.get(method, method)
-        print(f"  {name:<38}{correlation.mean:>8.3f}{f'{low:.3f} to {high:.3f}':>20}")
+    rows = [["Spearman, mean over trials", "mean", "95 % interval"]]
+    for method, c in found.correlations.items():
+        low, high = c.interval
+        rows.append([TITLES.get(method, method), f"{c.mean:.3f}", f"{low:.3f} to {high:.3f}"])
+    print_table(rows)
 
 
 def _print_pairs(found: "Pairs") -> None:

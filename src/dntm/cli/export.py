@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 import yaml
@@ -22,18 +22,16 @@ _LIMITS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """Write the best weights of a run with vocabulary, settings and model card."""
+    """Export a run as a small folder: best weights, vocabulary, settings and model card."""
 
-    run_folder: tyro.conf.Positional[Path]
+    run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """A finished run of dntm train."""
     static: Path | None = None
-    """A run or checkpoint of a baseline, exported as the static baseline of the model."""
+    """A run or checkpoint without dynamic embeddings, exported as the model's static baseline."""
     output_dir: Path
     """The folder to create."""
     note: str = ""
-    """A note on the data for the model card, such as its licences."""
-    half: bool = True
-    """Store weights in half precision."""
+    """A note on the data for the model card, such as its licenses."""
     overwrite: bool = False
     """Replace an existing folder."""
 
@@ -48,11 +46,11 @@ class Export:
         static = baseline(self.static, model.vocabulary) if self.static else None
         card = model_card(self.run_folder, self.static, self.note)
         with new_folder(self.output_dir, overwrite=self.overwrite) as folder:
-            write_checkpoint(model.model, model.vocabulary, folder, half=self.half)
+            write_checkpoint(model.model, model.vocabulary, folder, half=True)
             (folder / "README.md").write_text(card, encoding="utf-8")
             if static is not None:
                 (folder / "static").mkdir()
-                write_checkpoint(static, model.vocabulary, folder / "static", half=self.half)
+                write_checkpoint(static, model.vocabulary, folder / "static", half=True)
         size = sum(path.stat().st_size for path in self.output_dir.rglob("*") if path.is_file())
         print(f"model: {self.output_dir} ({size / 1e6:.1f} MB)")
 
@@ -95,7 +93,7 @@ def _data(dataset: dict[str, Any], config: dict[str, Any]) -> str:
         f"- Language modelling: {source['corpus']}",
         f"- Training split: {counts['documents']:,} documents, {counts['tokens']:,} tokens",
         f"- Vocabulary: {dataset['vocabulary']:,} rows",
-        f"- Licences: {source['licence']}",
+        f"- Licenses: {source['licence']}",
     ]
     if config["pretrained"]:
         text = _read_yaml(Path(config["pretrained"]) / "config.yaml")

@@ -17,24 +17,24 @@ from typing import Any, NoReturn
 COMMANDS = {
     "data build": ("data:Build", "build a dataset from a named corpus or from files"),
     "data join": ("data:Join", "join datasets into one with a common vocabulary"),
-    "data list": ("data:List", "list the named corpora and their licences"),
+    "data list": ("data:List", "list the named corpora and their licenses"),
     "data stats": ("data:Stats", "compare a dataset with Table 1 of the paper"),
     "data show": ("data:Show", "show an anonymized document"),
     "pretrain": ("train:Pretrain", "pretrain word embeddings and context encoder"),
     "train": ("train:Train", "train a language model on a dataset"),
-    "evaluate": ("evaluate:Evaluate", "perplexities, cloze test, or recall of an encoder"),
+    "evaluate": ("evaluate:Evaluate", "score a dataset: perplexities or the cloze test"),
     "evaluate-meaning": (
         "evaluate_meaning:EvaluateMeaning",
-        "how well a model infers the meaning of unknown words",
+        "test how well a model infers the meaning of unknown words",
     ),
     "export": ("export:Export", "export a trained model as a small folder"),
     "reproduce": ("study:Reproduce", "train all models and make the paper's tables and figures"),
-    "report": ("study:MakeReport", "write the report of a study again"),
-    "read": ("reading:Read", "read a text: inferred meanings and surprisals"),
-    "score": ("reading:Score", "surprisal of every word of many texts, as a table"),
-    "continue": ("reading:Continue", "sample continuations of a text"),
-    "fill": ("reading:Fill", "words and entities that fit a gap"),
-    "serve": ("serve:Serve", "serve a local web page"),
+    "report": ("study:MakeReport", "write the report of a study from its finished runs"),
+    "read": ("reading:Read", "read a text: predicted words for its entities, and surprisals"),
+    "score": ("reading:Score", "print the surprisal of every word of many texts, as a table"),
+    "continue": ("questions:Continue", "sample continuations of a text"),
+    "fill": ("questions:Fill", "rank words and entities for a gap in a sentence"),
+    "serve": ("questions:Serve", "serve a local web page"),
 }
 
 

@@ -1,10 +1,11 @@
-"""`dntm read`, `score`, `continue` and `fill`: apply a trained model to texts."""
+"""`dntm read` and `dntm score`: read texts with a trained model."""
 
+import csv
 import json
 import os
 import shutil
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
@@ -15,52 +16,57 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.render import html_page, json_line, text_lines, tsv_line
-from dntm.cli.runs import printable
+from dntm.cli.render import html_page, text_lines
 from dntm.corpus.document import Document, EmptyInputError
-from dntm.corpus.formats import (
-    ANNOTATED,
-    Format,
-    files_and_format,
-    has_chains,
-    read_documents,
-)
+from dntm.corpus.formats import ANNOTATED, Format, files_and_format, has_chains, read_documents
 from dntm.corpus.text import Documents
 from dntm.files import new_file, write_text
-from dntm.reader.reading import COLUMNS, WORD_COLUMNS, Unit, token_rows, word_rows
+from dntm.reader.reading import (
+    COLUMNS,
+    WORD_COLUMNS,
+    SentenceReading,
+    Unit,
+    token_rows,
+    word_rows,
+)
 
 if TYPE_CHECKING:
     from dntm.reader.reader import Reader
-    from dntm.reader.reading import SentenceReading
     from dntm.reader.text import Kinds, PreparedText
 
 Entities = Literal["auto", "chains", "names", "unknown", "inline", "resolver", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReaderOptions:
-    """Options of the model and of its entities."""
+class ModelOptions:
+    """Options of commands that read with a model."""
 
     model: Path | None = None
     """A run folder or a checkpoint; if omitted (or "default"), the bundled model."""
     static: Path | None = None
-    """The baseline to compare with, a run folder or a checkpoint; if omitted, the one in the
-    model's folder, or else the model itself without its memory."""
+    """The static baseline to compare with, a run folder or a checkpoint. If omitted, the baseline
+    in the model's folder, or else the model itself without its memory of entities."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderOptions(ModelOptions):
+    """Options of the model and of its entities."""
+
     entities: tuple[Entities, ...] = ("auto",)
     """What counts as an entity, one or several of: chains (as annotated), names (runs of
-    capitalised words), unknown (words outside the vocabulary), inline (words such as [1]), resolver
-    (found by a coreference model); or none. auto: chains in annotated files, inline markup in files
-    that contain it, else names and unknown words."""
+    capitalized words), unknown (words outside the vocabulary), inline (words such as [1]), resolver
+    (found by a coreference model); or none. auto: chains in annotated files, inline in files with
+    words such as [1], else names and unknown words."""
     entities_from: Literal["first", "repeated"] | None = None
-    """Whether a name or an unknown word is an entity from its first mention on, or only if it is
-    repeated. If omitted, as in the model's training texts."""
+    """Names and unknown words are entities from their first mention on (first), or only if they
+    occur again later (repeated). If omitted, as in the model's training texts."""
     coref_model: Path | None = None
-    """The weights of the coreference model for --entities resolver."""
+    """Weights of the coreference model for --entities resolver (extra: coref)."""
     input_format: Format | None = None
-    """Format of the text: conll2012, conllu, json or text; detected if omitted."""
+    """Format of the text; detected if omitted. inline: text with [1], [2] as mentions."""
     precision: Literal["double", "single"] | None = None
-    """Single precision is faster; values then differ by about 1e-6 between batches. If omitted,
-    double, except for the text output of dntm read."""
+    """Floating-point precision. Single is faster, but values then depend on the batch by about
+    1e-6. If omitted, double, except for the text output of dntm read."""
     threads: int = 1
     """CPU threads; 0: PyTorch's default."""
 
@@ -160,25 +166,32 @@ def _as_path(source: str) -> Iterator[Path]:
 
 Shared = Annotated[ReaderOptions, tyro.conf.arg(name="")]
 """Options without a prefix."""
+File = Annotated[
+    str,
+    tyro.conf.Positional,
+    tyro.conf.arg(
+        metavar="FILE",
+        help="A file of plain text, CoNLL-2012, CoNLL-U or JSON lines, optionally gzipped; - for "
+        "standard input.",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """Read a text: predicted words of its entities after each sentence, and surprisals."""
+    """Read a text: predicted words for its entities after each sentence, and mean surprisals."""
 
-    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-    """A file of plain text, CoNLL-2012, CoNLL-U or JSON lines, optionally gzipped; - for standard
-    input."""
+    source: File
     document: int = 1
-    """Which document of the file, counted from 1."""
+    """Number of the document in the file, from 1."""
     format: Literal["text", "html", "json"] = "text"
-    """text: for the terminal; html: a page; json: everything (see dntm score for tables)."""
+    """text: for the terminal; html: a page; json: all results. For tables, see dntm score."""
     output: Path | None = None
     """Output file; if omitted, standard output."""
     unit: Unit = "bits"
     """The unit of surprisal."""
-    colour: Literal["auto", "always", "never"] = "auto"
-    """Coloured text; auto: if the output is a terminal."""
+    color: Literal["auto", "always", "never"] = "auto"
+    """Colored text; auto: if the output is a terminal."""
     options: Shared = field(default_factory=ReaderOptions)
     """Options of the model and of its entities."""
 
@@ -192,21 +205,21 @@ class Read:
         elif self.format == "html":
             lines = iter([html_page(reading)])
         else:
-            lines = text_lines(reading, colour=self._in_colour())
+            lines = text_lines(reading, color=self._in_color())
         if self.output is None:
             for line in lines:
                 print(line)
         else:
             write_text(self.output, "".join(f"{line}\n" for line in lines))
 
-    def _in_colour(self) -> bool:
+    def _in_color(self) -> bool:
         terminal = self.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        return self.colour == "always" or (self.colour == "auto" and terminal)
+        return self.color == "always" or (self.color == "auto" and terminal)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """Print the surprisal of every word under the dynamic and under the static model."""
+    """Print the surprisal of every token of many texts, for the model and its static baseline."""
 
     sources: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
     """Files or folders of plain text, CoNLL-2012, CoNLL-U or JSON lines, optionally gzipped; - for
@@ -216,15 +229,13 @@ class Score:
     output: Path | None = None
     """Output file; if omitted, standard output."""
     words: bool = False
-    """One row per white-space separated word, in the order of `text.split()`, instead of one per
-    token."""
+    """Print one row per white-space separated word instead of one per token."""
     unit: Unit = "bits"
     """The unit of surprisal."""
     documents: Documents = "file"
-    """Plain text: one document per file, or documents separated by blank lines."""
+    """Plain text: one document per file, or one between blank lines (one paragraph per line)."""
     on_error: Literal["stop", "skip"] = "stop"
-    """A file that cannot be read or a malformed document stops the command, or is skipped and
-    listed."""
+    """Stop at a file that cannot be read or a malformed document, or skip and list it."""
     options: Shared = field(default_factory=ReaderOptions)
     """Options of the model and of its entities."""
 
@@ -240,15 +251,12 @@ class Score:
         scored = 0
         with bar, self._target() as target:
             texts = _until_a_problem(self._texts(reader, skipped, empty), problems)
-            columns = WORD_COLUMNS if self.words else COLUMNS
-            if self.format == "tsv":
-                print("\t".join(columns), file=target)
+            write = self._writer(target)
             found = reader.read_sentences(texts, unit=self.unit)
             for _, group in groupby(found, key=lambda some: id(some[0])):
                 scored += 1
                 for row in self._rows(group, bar):
-                    line = tsv_line(row) if self.format == "tsv" else json_line(columns, row)
-                    print(line, file=target)
+                    write(row)
             for problem in (*skipped, *empty):
                 bar.write(f"skipped: {problem}", file=sys.stderr)
             for error in problems:
@@ -256,14 +264,27 @@ class Score:
             if empty and not scored:
                 raise ValueError("no text left to score: every file is empty")
 
+    def _writer(self, target: TextIO) -> Callable[[Sequence[object]], object]:
+        """A function that writes one row; missing values are empty in TSV and null in JSON."""
+        columns = WORD_COLUMNS if self.words else COLUMNS
+        if self.format == "jsonl":
+            return lambda row: print(
+                json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False), file=target
+            )
+        writer = csv.writer(target, delimiter="\t", lineterminator="\n")
+        writer.writerow(columns)
+        return lambda row: writer.writerow(
+            f"{value:.6f}" if isinstance(value, float) else value for value in row
+        )
+
     def _rows(
-        self, found: "Iterator[tuple[PreparedText, SentenceReading]]", bar: "tqdm[Any]"
+        self, found: Iterator[tuple["PreparedText", SentenceReading]], bar: "tqdm[Any]"
     ) -> Iterator[tuple[object, ...]]:
         """The rows of one text."""
         text, first = next(found)
         names = text.names()
 
-        def sentences() -> "Iterator[SentenceReading]":
+        def sentences() -> Iterator[SentenceReading]:
             for sentence in chain([first], (sentence for _, sentence in found)):
                 yield sentence
                 bar.update(len(sentence.tokens) - 1)
@@ -297,83 +318,3 @@ def _until_a_problem(
         yield from texts
     except (ValueError, OSError) as error:
         problems.append(error)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Continue:
-    """Sample a continuation of a text, which can mention its entities."""
-
-    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-    """A file of plain text, CoNLL-2012, CoNLL-U or JSON lines, optionally gzipped; - for standard
-    input."""
-    sentences: int = 3
-    """How many sentences to write."""
-    tokens: int = 60
-    """Maximum length of a sentence, in words."""
-    temperature: float = 0.7
-    """Below 1 likely words become more likely; 0 always takes the most likely word."""
-    top_p: float = 0.9
-    """Sample only from the most likely words with this total probability."""
-    samples: int = 1
-    """How many continuations to write, with seeds seed, seed + 1, ..."""
-    seed: int = 0
-    """Random seed."""
-    options: Shared = field(default_factory=ReaderOptions)
-    """Options of the model and of its entities."""
-
-    def run(self) -> None:
-        """Read the first document of the file and print its continuation."""
-        if self.samples < 1:
-            raise ValueError(f"samples is {self.samples}, expected at least 1")
-        text = self.options.text(self.source)
-        reader = self.options.reader()
-        position = reader.position(self.options.prepared(reader, text))
-        for seed in range(self.seed, self.seed + self.samples):
-            found = reader.continue_text(
-                position,
-                sentences=self.sentences,
-                tokens=self.tokens,
-                temperature=self.temperature,
-                top_p=self.top_p,
-                seed=seed,
-            )
-            print(printable(found.text))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fill:
-    """Rank words and entities for the gap of a sentence by the surprisal of the sentence."""
-
-    sentence: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SENTENCE")]
-    """The sentence with [] for its gap, such as "[1] sat down at the [] ."; [1] is the first entity
-    of the text before it."""
-    history: str | None = None
-    """The text before the sentence: a file, or - for standard input."""
-    choose: Literal["both", "words", "entities"] = "both"
-    """What can fill the gap."""
-    candidates: int = 200
-    """How many words to try, the most likely at the gap; 0: the whole vocabulary."""
-    top: int = 10
-    """How many to print."""
-    unit: Unit = "bits"
-    """The unit of surprisal."""
-    options: Shared = field(default_factory=ReaderOptions)
-    """Options of the model and of its entities."""
-
-    def run(self) -> None:
-        """Print the best candidates, one per line."""
-        if self.top < 1:
-            raise ValueError(f"top is {self.top}, expected at least 1")
-        text = None if self.history is None else self.options.text(self.history)
-        reader = self.options.reader()
-        found = reader.fill(
-            self.sentence,
-            "" if text is None else self.options.prepared(reader, text),
-            choose=self.choose,
-            candidates=self.candidates,
-            unit=self.unit,
-        )
-        print(f"{'':<24}{'dynamic':>10}{'static':>10}  {self.unit} of the sentence")
-        for filling in found[: self.top]:
-            word = printable(filling.word) + (f" [{filling.entity}]" if filling.entity else "")
-            print(f"{word:<24}{filling.surprisal:>10.3f}{filling.static_surprisal:>10.3f}")

@@ -1,32 +1,29 @@
-"""A reading as text for the terminal, as an HTML page, and as a table of tokens.
+"""A reading as text for the terminal and as an HTML page.
 
-In colour, each entity has its own colour and a word's background shade is its surprisal; without
-colour an entity is followed by its number. Control characters are replaced.
+With color, each entity has its own color and a word's background shade is its surprisal; without,
+an entity is followed by its number. Control characters are replaced.
 """
 
-import csv
-import io
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from dntm.cli.runs import printable
+from dntm.cli.runs import aligned, printable
+from dntm.evaluation.groups import Group
 from dntm.reader.reading import EntityReading, Reading, SentenceReading, TokenReading, Unit, in_bits
 from dntm.reader.text import as_prose, spaces_before
 
-_COLOURS = (31, 32, 33, 34, 35, 36, 91, 92, 93, 94, 95, 96)
+_COLORS = (31, 32, 33, 34, 35, 36, 91, 92, 93, 94, 95, 96)
 _SHADES = (None, 233, 235, 237, 239, 241)
-"""256-colour greys for the background, from expected to surprising."""
+"""Gray backgrounds of the 256-color palette, from expected to surprising."""
 _STEP = 3.0
 """Bits from one shade to the next."""
 _SHOWN = 5
 """Words per list."""
-_SURPRISALS = ("surprisal", "static_surprisal")
 
 
-def text_lines(reading: Reading, *, colour: bool) -> Iterator[str]:
+def text_lines(reading: Reading, *, color: bool) -> Iterator[str]:
     """The whole reading, line by line."""
     for sentence in reading.sentences:
-        yield _sentence(sentence, reading.unit, colour=colour)
+        yield _sentence(sentence, reading.unit, color=color)
     for entity, name in reading.entities.items():
         trail = reading.trail(entity)
         if not trail:  # it had no slot in an overfull sentence
@@ -35,22 +32,33 @@ def text_lines(reading: Reading, *, colour: bool) -> Iterator[str]:
         title = f"{printable(name)} [{entity}]"
         yield ""
         yield (
-            f"{_painted(title, f'1;{_colour(entity)}') if colour else title}, "
+            f"{_painted(title, f'1;{_color(entity)}') if color else title}, "
             f"{'mentioned once' if count == 1 else f'mentioned {count} times'}"
         )
         for index, state in trail:
             yield f"  after sentence {index + 1:<4} {_state(state)}"
     yield ""
-    yield f"{reading.unit + ' per token':<16}{'tokens':>8}{'dynamic':>10}{'static':>10}"
-    for group, total in reading.totals().items():
-        if count := int(total["tokens"]):
-            means = (total[name] / count for name in _SURPRISALS)
-            yield f"{group:<16}{count:>8}" + "".join(f"{mean:>10.3f}" for mean in means)
+    yield from aligned(
+        [[f"{reading.unit} per token", "tokens", "dynamic", "static"], *_means(reading)]
+    )
 
 
-def _sentence(sentence: SentenceReading, unit: Unit, *, colour: bool) -> str:
+def _means(reading: Reading) -> list[list[str]]:
+    """Name, number of tokens and mean surprisals of each token group that is not empty."""
+    return [
+        [
+            Group(group).label,
+            f"{count:,}",
+            *(f"{total[name] / count:.3f}" for name in ("surprisal", "static_surprisal")),
+        ]
+        for group, total in reading.totals().items()
+        if (count := int(total["tokens"]))
+    ]
+
+
+def _sentence(sentence: SentenceReading, unit: Unit, *, color: bool) -> str:
     words = [t for t in sentence.tokens if not t.end]
-    if colour:
+    if color:
         return " ".join(_shaded(token, in_bits(token.surprisal, unit)) for token in words)
     return printable(as_prose(f"{t.word} [{t.entity}]" if t.entity else t.word for t in words))
 
@@ -59,7 +67,7 @@ def _shaded(token: TokenReading, bits: float) -> str:
     shade = _SHADES[min(int(bits / _STEP), len(_SHADES) - 1)]
     codes = [] if shade is None else [f"48;5;{shade};38;5;255"]
     if token.entity:
-        codes.append(f"1;{_colour(token.entity)}")
+        codes.append(f"1;{_color(token.entity)}")
     word = printable(token.word)
     return _painted(word, ";".join(codes)) if codes else word
 
@@ -68,8 +76,8 @@ def _painted(text: str, codes: str) -> str:
     return f"\x1b[{codes}m{text}\x1b[0m"
 
 
-def _colour(entity: int) -> int:
-    return _COLOURS[(entity - 1) % len(_COLOURS)]
+def _color(entity: int) -> int:
+    return _COLORS[(entity - 1) % len(_COLORS)]
 
 
 def _state(state: EntityReading) -> str:
@@ -94,17 +102,12 @@ def html_page(reading: Reading) -> str:
         {"number": number, "name": name, "states": _html_states(reading, number)}
         for number, name in reading.entities.items()
     ]
-    totals = [
-        [group, count, *(f"{total[name] / count:.3f}" for name in _SURPRISALS)]
-        for group, total in reading.totals().items()
-        if (count := int(total["tokens"]))
-    ]
     return environment.get_template("reading.html").render(
         reading=reading,
         sentences=[_html_tokens(sentence, reading.unit) for sentence in reading.sentences],
         entities=entities,
-        totals=totals,
-        # The golden angle: neighbouring entities have different hues.
+        totals=_means(reading),
+        # The golden angle: neighboring entities have different hues.
         color=lambda entity: f"hsl({entity * 137.508 % 360:.0f} 70% 45%)",
     )
 
@@ -134,16 +137,3 @@ def _html_states(reading: Reading, entity: int) -> list[dict[str, object]]:
         }
         for index, state in reading.trail(entity)
     ]
-
-
-def tsv_line(row: Sequence[object]) -> str:
-    """A row of tab-separated values, quoted if necessary; missing values are empty."""
-    buffer = io.StringIO()
-    cells = (f"{value:.6f}" if isinstance(value, float) else value for value in row)
-    csv.writer(buffer, delimiter="\t", lineterminator="").writerow(cells)
-    return buffer.getvalue()
-
-
-def json_line(columns: Sequence[str], row: Sequence[object]) -> str:
-    """A row as a JSON object; missing values are null."""
-    return json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False)

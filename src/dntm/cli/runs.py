@@ -1,6 +1,6 @@
 """Shared by commands: threads and device, runs and their datasets, tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +14,7 @@ from dntm.files import resolved
 from dntm.settings import read_yaml, typed
 
 if TYPE_CHECKING:
+    from dntm.evaluation.ranks import RankSummary
     from dntm.model.scorer import Scorer
     from dntm.training.processes import Device
 
@@ -23,7 +24,7 @@ class Threads:
     """Options of a command that computes."""
 
     threads: int = 0
-    """CPU threads; 0: as OMP_NUM_THREADS says, or as many as there are idle cores."""
+    """CPU threads; 0: the value of OMP_NUM_THREADS, or else the number of idle cores."""
 
     def set_threads(self) -> int:
         """Set the threads and return their number."""
@@ -41,23 +42,23 @@ class Computing(Threads):
 
 
 def own_dataset_of(run: Path, other: Dataset) -> Dataset:
-    """The dataset that a run was trained on, or the other one where that is not known."""
+    """The dataset that a run was trained on, or the other one if that is not known."""
     own = _own_dataset(run)
     return other if own is None else Dataset.open(own)
 
 
 def dataset_of(run: Path, given: Path | None) -> Dataset:
-    """The dataset that was given, or else the one the run was trained on."""
+    """The given dataset, or else the one that the run was trained on."""
     own = given if given is not None else _own_dataset(run)
     if own is None:
-        raise ValueError(f"{run} is no run folder that names its dataset: pass --dataset")
+        raise ValueError(f"{run} does not name the dataset of its training: pass --dataset")
     return Dataset.open(own).check_content()
 
 
 def result_file(run: Path, dataset: Dataset, name: str) -> Path:
-    """Where a run's records go: RUN/NAME.csv, of another dataset RUN/NAME-DATASET.csv.
+    """The file for a run's records: RUN/NAME.csv, or RUN/NAME-DATASET.csv for another dataset.
 
-    A report takes RUN/records-test.csv for the run's own dataset.
+    Reports expect the records of the run's own dataset in RUN/records-test.csv.
     """
     own, here = _own_dataset(run), resolved(dataset.folder)
     foreign = own is not None and resolved(own) != here
@@ -75,7 +76,7 @@ def _own_dataset(run: Path) -> Path | None:
 
 
 def documents_of(dataset: Dataset, split: str) -> list[AnonymizedDocument]:
-    """The documents of a split; ValueError where there are none."""
+    """The documents of a split; ValueError if there are none."""
     documents = list(dataset.documents(split))
     if not documents:
         raise ValueError(f"{dataset.folder} has no document in its {split} split")
@@ -83,7 +84,7 @@ def documents_of(dataset: Dataset, split: str) -> list[AnonymizedDocument]:
 
 
 def model_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "Scorer":
-    """The best model of a run; ValueError if it has none, or another vocabulary."""
+    """The best model of a run; ValueError if it has none, or a different vocabulary."""
     from dntm.model.scorer import Scorer
     from dntm.training.processes import device_of
 
@@ -95,64 +96,77 @@ def model_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "Scorer":
     model = Scorer.load(run)
     model.model.to(device_of(device))
     if model.vocabulary != dataset.vocabulary:
-        raise ValueError(f"{run} was trained with another vocabulary than {dataset.folder}")
+        raise ValueError(f"{run} was trained with another vocabulary than that of {dataset.folder}")
     return model
 
 
 def printable(text: str) -> str:
-    """The text without characters that would steer the terminal."""
+    """The text without control characters."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-CLOZE_TITLES = ("mean quantile", "accuracy", "reciprocal rank", "MQ after the gap", "gaps")
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table; the first column is aligned to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for first, *rest in rows:
+        cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        yield "  ".join([first.ljust(widths[0]), *cells]).rstrip()
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in aligned columns."""
+    print("\n".join(aligned(rows)))
 
 
 def print_groups(title: str, models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
     """Perplexities, one row per model and one column per token group; then token counts."""
-    print(f"{title:<28}" + "".join(f"{group.column:>18}" for group in Group))
-    rows = list(models.items())
-    for number, (name, groups) in enumerate(rows):
-        counts = [groups[group]["tokens"] for group in Group]
-        cells = [f"{groups[group]['perplexity']:.1f}" for group in Group]
-        print(f"{_short(name):<28}" + "".join(f"{cell:>18}" for cell in cells))
-        following = rows[number + 1][1] if number + 1 < len(rows) else None
-        if following is None or [following[group]["tokens"] for group in Group] != counts:
-            print(f"{'tokens':<28}" + "".join(f"{count:>18,}" for count in counts))
+    rows = [[title, *(group.column for group in Group)]]
+    for name, groups in models.items():
+        counts = ["tokens", *(f"{groups[group]['tokens']:,}" for group in Group)]
+        if rows[-1] == counts:  # models of the same text share one row of counts
+            rows.pop()
+        rows.append([name, *(f"{groups[group]['perplexity']:.1f}" for group in Group)])
+        rows.append(counts)
+    print_table(rows)
 
 
 def print_changes(title: str, models: Mapping[str, Mapping[str, Comparison]]) -> None:
     """Changes of perplexity with intervals, one row per model and one column per token group."""
-    print(title)
-    print(" " * 28 + "".join(f"{group.column:>28}" for group in Group))
-    for name, groups in models.items():
-        cells = []
-        for group in Group:
-            cells.append("")
-            if c := groups.get(group):
-                change, low, high = (100 * (v - 1) for v in (c.ratio, *c.ratio_interval))
-                cells[-1] = f"{change:+.1f} % [{low:+.1f}, {high:+.1f}]"
-        print(f"{_short(name):<28}" + "".join(f"{cell:>28}" for cell in cells))
+
+    def change(c: Comparison | None) -> str:
+        if c is None:
+            return ""
+        ratio, low, high = (100 * (v - 1) for v in (c.ratio, *c.ratio_interval))
+        return f"{ratio:+.1f} % [{low:+.1f}, {high:+.1f}]"
+
+    rows = [[title, *(group.column for group in Group)]]
+    rows += [[name, *(change(own.get(group)) for group in Group)] for name, own in models.items()]
+    print_table(rows)
 
 
 def print_cloze(title: str, models: Mapping[str, ClozeSummary]) -> None:
     """Table 4, one row per model; then the values of a random choice."""
-    print(f"{title:<28}" + "".join(f"{name:>17}" for name in CLOZE_TITLES))
+    rows = [[title, "mean quantile", "accuracy", "reciprocal rank", "MQ after the gap", "gaps"]]
+    chance = []
     for name, s in models.items():
-        measured = (s.mean_quantile, s.accuracy, s.reciprocal_rank, s.rest_mean_quantile)
-        _print_cloze_row(_short(name), measured, s.gaps)
-    for guessed, gaps in dict.fromkeys(map(_chance, models.values())):
-        _print_cloze_row("chance", guessed, gaps)
+        own = (s.mean_quantile, s.accuracy, s.reciprocal_rank, s.rest_mean_quantile)
+        half = s.chance_mean_quantile
+        random = (half, s.chance_accuracy, s.chance_reciprocal_rank, half)
+        rows.append([name, *(f"{value:.3f}" for value in own), f"{s.gaps:,}"])
+        chance.append(("chance", *(f"{value:.3f}" for value in random), f"{s.gaps:,}"))
+    print_table([*rows, *dict.fromkeys(chance)])
 
 
-def _chance(summary: ClozeSummary) -> tuple[tuple[float, ...], int]:
-    half = summary.chance_mean_quantile
-    return (half, summary.chance_accuracy, summary.chance_reciprocal_rank, half), summary.gaps
-
-
-def _print_cloze_row(name: str, values: Sequence[float], gaps: int) -> None:
-    cells = [*(f"{value:.3f}" for value in values), f"{gaps:,}"]
-    print(f"{name:<28}" + "".join(f"{cell:>17}" for cell in cells))
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 27 else "..." + name[-24:]
+def print_ranks(title: str, methods: "Mapping[str, RankSummary]") -> None:
+    """Recall and mean ranks, one row per method."""
+    cases = next(iter(methods.values())).cases
+    head = [f"{title} ({cases:,})", "recall at 1", "at 10", "at 100", "MRR", "median rank"]
+    rows = [
+        [
+            name,
+            *(f"{value:.3f}" for value in (*s.recall.values(), s.reciprocal_rank)),
+            f"{s.median_rank:,.0f}",
+        ]
+        for name, s in methods.items()
+    ]
+    print_table([head, *rows])

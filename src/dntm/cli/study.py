@@ -36,35 +36,36 @@ class Reproduce:
     """
 
     corpus: str | None = None
-    """A known corpus (dntm data list), a file or folder (dntm data build), or a dataset folder;
-    sotu if omitted."""
+    """A corpus by name (dntm data list), a file or folder of texts, or a dataset folder; if
+    omitted, sotu."""
     preset: Literal["paper", "small", "quick"] | None = None
-    """paper: the paper's study. small: the same models and seeds, in hours on two cores. quick
-    (if omitted): A and D, in minutes."""
+    """paper: the paper's study. small: the same models and seeds, but smaller, in hours on two
+    cores. quick (if omitted): only the models A and D, in minutes."""
     output_dir: Path | None = None
-    """The study folder; studies/CORPUS-PRESET if omitted."""
+    """The study folder; if omitted, studies/CORPUS-PRESET."""
     from_: Annotated[str | None, tyro.conf.arg(name="from")] = None
-    """A local clone, folder or mirror of a known corpus, instead of downloading it."""
+    """A local copy of the corpus (a folder or a Git clone) to use instead of downloading it."""
     text: tuple[str, ...] = ()
-    """Text files to pretrain the context encoder on. If omitted, the encoder is not pretrained."""
+    """Text files for pretraining the context encoder. If omitted, the encoder is not pretrained."""
     pretrained: str | None = None
-    """A run of dntm pretrain to use instead of --text. The models take its sizes."""
+    """A run of dntm pretrain to use instead of --text. The models have the sizes of that run."""
     baselines: bool = False
     """Also train and evaluate baselines beyond the paper: 5-grams, neural caches, a Transformer,
     EntityNLM, and A and D with extensions. They can be added to an existing study."""
     seeds: tuple[int, ...] = ()
-    """The seeds; those of the preset if omitted."""
+    """Random seeds, one run per model and seed; if omitted, those of the preset."""
     config: Path | None = None
     """A YAML file with settings that override the preset, such as study.yaml of another study."""
     jobs: int = min(os.cpu_count() or 1, 4)
     """Number of runs at the same time."""
     threads: int = 0
-    """CPU threads of all runs together. 0: OMP_NUM_THREADS, or else the number of cores."""
+    """CPU threads of all runs together; 0: the value of OMP_NUM_THREADS, or else the number of
+    cores."""
     only: tuple[str, ...] = ()
     """Execute only these runs: models (A, B, D-gru), runs (D-max-2) or patterns ('*-1')."""
     list_: Annotated[bool, tyro.conf.arg(name="list")] = False
-    """Print one command per run for a scheduler, and execute nothing. The commands can run in any
-    order and at the same time, on all machines that share the folder."""
+    """Print one command per run for a job scheduler, and execute nothing. The commands can run in
+    any order and at the same time, on all machines that share the folder."""
     run_: Annotated[str | None, tyro.conf.arg(name="run")] = None
     """Execute only this run, such as D-gru-relu-1, in this process and without a report."""
 
@@ -159,10 +160,10 @@ class MakeReport:
     The same files give the same report, byte for byte.
     """
 
-    study: tyro.conf.Positional[Path]
+    study: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
     """The study folder (dntm reproduce)."""
     output_dir: Path | None = None
-    """The folder of the report; STUDY/report if omitted."""
+    """The folder of the report; if omitted, STUDY/report."""
 
     def run(self) -> None:
         """Write the files and print the main tables."""

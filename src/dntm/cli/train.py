@@ -9,11 +9,11 @@ import dataclasses
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import tyro
 from tqdm import tqdm
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dntm.training.pretraining import PretrainProgress
 
 C = TypeVar("C", TrainConfig, PretrainConfig)
-R = TypeVar("R", bound="_RunOptions")
+MISSING: Any = tyro.MISSING
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +37,41 @@ class _RunOptions(Computing):
     """Options of both commands in addition to the settings of the run."""
 
     config: Path | None = None
-    """A YAML file of settings, such as a run's config.yaml; options override it."""
+    """A YAML file of settings, such as a run's config.yaml. Options override it."""
     resume: bool = False
-    """Continue the interrupted run in the output folder; its settings need not be repeated."""
+    """Continue the interrupted run in --output-dir with its own settings."""
     tensorboard: bool = False
     """Also write the metrics for TensorBoard to OUTPUT_DIR/tensorboard (extra: tensorboard)."""
+
+    def __post_init__(self) -> None:
+        """Checked when the settings are complete."""
+
+    @classmethod
+    def parse(cls, arguments: list[str], prog: str) -> Self:
+        """Parse the options of a command.
+
+        Their defaults are those of the recipe, changed by the YAML file of --config. With --resume
+        and neither of the two, they are the settings of the run in the output folder.
+        """
+        first = argparse.ArgumentParser(prog=prog, add_help=False, allow_abbrev=False)
+        first.add_argument("--recipe")
+        first.add_argument("--config", type=Path)
+        first.add_argument("--output-dir", "--output_dir", type=Path)
+        first.add_argument("--resume", action="store_true")
+        given, _ = first.parse_known_args(arguments)
+        settings = given.config
+        if given.resume and given.output_dir and not (given.config or given.recipe):
+            saved = given.output_dir / "config.yaml"
+            settings = saved if saved.exists() else None
+        default = cls.of_recipe(given.recipe)
+        if settings:
+            default = merged(default, read_yaml(settings), str(settings))
+        return tyro.cli(cls, prog=prog, args=_with_variant(arguments), default=default)
+
+    @classmethod
+    def of_recipe(cls, recipe: str | None) -> Self:
+        """The default values of a recipe, or of the default recipe."""
+        raise NotImplementedError
 
     def settings(self, kind: type[C]) -> C:
         """The settings of the run alone."""
@@ -63,22 +93,14 @@ class Train(_RunOptions, TrainConfig):
     """Train a language model on a dataset; the best weights on the dev split are kept."""
 
     recipe: Literal["modern", "paper", "naming", "quick"] = "modern"
-    """Settings to start from: the paper's (paper), better ones for small corpora (modern), with
-    hidden words (naming), or small and quick (quick)."""
-
-    def __post_init__(self) -> None:
-        """Checked when the settings are complete."""
+    """Settings to start from: the paper's (paper), better ones for small corpora (modern), for a
+    model that also names hidden words (naming), or a small model for trying out (quick)."""
 
     @classmethod
-    def parse(cls, arguments: list[str], prog: str) -> "Train":
-        """Parse the options; recipe, YAML file or run folder give their defaults."""
-        missing: Any = tyro.MISSING
-
-        def start(recipe: str) -> Train:
-            model, training = RECIPES.get(recipe, RECIPES["modern"])
-            return cls(dataset=missing, model=model, training=training)
-
-        return _parse(cls, arguments, prog, start)
+    def of_recipe(cls, recipe: str | None) -> Self:
+        """The default values of a recipe."""
+        model, training = RECIPES.get(recipe or "", RECIPES["modern"])
+        return cls(dataset=MISSING, model=model, training=training)
 
     def run(self) -> None:
         """Train with a progress bar, then print the token groups of Table 2."""
@@ -97,26 +119,18 @@ class Train(_RunOptions, TrainConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class Pretrain(_RunOptions, PretrainConfig):
-    """Learn word embeddings and the context encoder by filling gaps in sentences of a text."""
+    """Pretrain word embeddings and the context encoder: fill gaps in the sentences of a text."""
 
     recipe: Literal["paper", "small", "naming"] = "small"
-    """Settings to start from: the paper's (paper), for some million words (small), or for naming
-    hidden words, best with --vectors (naming)."""
-
-    def __post_init__(self) -> None:
-        """Checked when the settings are complete."""
+    """Settings to start from: the paper's (paper), for a few million words (small), or for a model
+    that names hidden words, best with --vectors (naming)."""
 
     @classmethod
-    def parse(cls, arguments: list[str], prog: str) -> "Pretrain":
-        """Parse the options; recipe, YAML file or run folder give their defaults."""
-        missing: Any = tyro.MISSING
-
-        def start(recipe: str) -> Pretrain:
-            model, training, store = PRETRAINING.get(recipe, PRETRAINING["small"])
-            parts = {"model": model, "training": training, "store": store}
-            return cls(text=missing, output_dir=missing, **parts)  # type: ignore[arg-type]
-
-        return _parse(cls, arguments, prog, start)
+    def of_recipe(cls, recipe: str | None) -> Self:
+        """The default values of a recipe."""
+        model, training, store = PRETRAINING.get(recipe or "", PRETRAINING["small"])
+        parts: dict[str, Any] = {"model": model, "training": training, "store": store}
+        return cls(text=MISSING, output_dir=MISSING, **parts)
 
     def run(self) -> None:
         """Pretrain with a progress bar and print the recall of hidden words."""
@@ -132,28 +146,6 @@ class Pretrain(_RunOptions, PretrainConfig):
             _show_pretraining(run, config.training.iterations, read, display)
         if is_first_process():
             print(f"run: {config.output_dir}")
-
-
-def _parse(kind: type[R], arguments: list[str], prog: str, start: Callable[[str], R]) -> R:
-    """Parse the options of a command.
-
-    Their defaults are `start(recipe)`, changed by the YAML file of --config. With --resume and
-    neither of the two, they are the settings of the run in the output folder.
-    """
-    first = argparse.ArgumentParser(prog=prog, add_help=False, allow_abbrev=False)
-    first.add_argument("--recipe")
-    first.add_argument("--config", type=Path)
-    first.add_argument("--output-dir", "--output_dir", type=Path)
-    first.add_argument("--resume", action="store_true")
-    given, _ = first.parse_known_args(arguments)
-    settings = given.config
-    if given.resume and given.output_dir and not (given.config or given.recipe):
-        saved = given.output_dir / "config.yaml"
-        settings = saved if saved.exists() else None
-    default = start(given.recipe)
-    if settings:
-        default = merged(default, read_yaml(settings), str(settings))
-    return tyro.cli(kind, prog=prog, args=_with_variant(arguments), default=default)
 
 
 def _with_variant(arguments: list[str]) -> list[str]:

@@ -13,7 +13,7 @@ sentence differ, so what a sentence says about an entity matters only after the 
 Each entity has a trade, a temper, a place and a thing. The trade never changes; the temper may
 drift; the place changes when the text says so and sometimes without notice; the thing changes when
 it is found, lost or given away, and the text always says so. A trade shares two of its six tasks
-and one of its three objects with a neighbouring trade, so a single sentence may not determine it.
+and one of its three objects with a neighboring trade, so a single sentence may not determine it.
 """
 
 from collections.abc import Iterable, Sequence

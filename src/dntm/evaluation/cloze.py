@@ -23,13 +23,13 @@ The expected values of a random choice among n candidates:
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.evaluation.records import Floats, Integers, Table
+from dntm.evaluation.records import Floats, Integers, Table, check_scores
 
 if TYPE_CHECKING:
     from dntm.model.completion import Completions
@@ -52,7 +52,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClozeText:
-    """A document and its gaps, in reading order."""
+    """A document and its gaps in reading order."""
 
     document: AnonymizedDocument
     gaps: tuple[Gap, ...]
@@ -126,16 +126,7 @@ def _rank(text: ClozeText, scores: "Completions") -> Iterator[tuple[float, ...]]
     """The numbers of each gap, in the order of the fields of ClozeRecords."""
     sizes = [len(gap.candidates) for gap in text.gaps]
     for column in scores:
-        if len(column) != sum(sizes):
-            raise ValueError(
-                f"document {text.document.name!r}: {len(column)} log-likelihoods, "
-                f"expected {sum(sizes)}, one for each candidate of each gap"
-            )
-        if not np.isfinite(column).all():
-            raise ValueError(
-                f"document {text.document.name!r}: the model assigns a likelihood that is not "
-                "finite to some candidate; its training diverged"
-            )
+        check_scores(text.document.name, column, sum(sizes), "log-likelihoods")
     ends = np.cumsum(sizes)[:-1]
     whole, rest = np.split(scores.gap + scores.rest, ends), np.split(scores.rest, ends)
     for gap, by_sentence, by_rest in zip(text.gaps, whole, rest, strict=False):
@@ -166,10 +157,6 @@ class ClozeSummary:
     chance_mean_quantile: float
     chance_accuracy: float
     chance_reciprocal_rank: float
-
-    def as_plain(self) -> dict[str, Any]:
-        """The summary as JSON values."""
-        return asdict(self)
 
 
 def summarize_cloze(records: ClozeRecords) -> ClozeSummary:

@@ -1,4 +1,4 @@
-"""Token groups and their perplexities (Table 2).
+"""Perplexity by token group (Table 2) and as a function of the history (Figures 4 to 6).
 
     (1) all tokens
     (2) reappearing entities: entity tokens whose entity occurred before in the document
@@ -7,16 +7,28 @@
 
 A fifth group, first mentions, completes the entity tokens; the paper does not report it. Group (3)
 contains tokens after first mentions, too. <eos> is a token like any other; <bos> is not predicted.
+
+    Figure 4  all tokens, by their position in the document
+    Figure 5  tokens right after an entity, by the number of its occurrences
+    Figure 6  reappearing entities, by the number of antecedent entities
+
+Departure: the paper's Figure 6 says "entities" and gives no bins. Here it shows reappearing
+entities, with bins of our own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dntm.evaluation.records import Integers, Records
+from dntm.evaluation.records import Floats, Integers, Records
+
+POSITION_EDGES = (1, 51, 101, 151, 201, 301, 401, 501, 601, 801, 1001)
+OCCURRENCE_EDGES = (1, 2, 3, 4, 5, 7, 9, 12, 16, 21)
+ANTECEDENT_EDGES = (1, 3, 5, 7, 9, 12, 15, 18, 21, 26, 31)
+"""The first value of each bin; the last bin is open."""
 
 
 class Group(StrEnum):
@@ -103,3 +115,45 @@ def as_plain(scores: Mapping[str, GroupScore]) -> dict[str, dict[str, float]]:
         str(group): {"perplexity": score.perplexity, "tokens": score.tokens, "nats": score.nats}
         for group, score in scores.items()
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Sums over the tokens of each bin for one run."""
+
+    edges: tuple[int, ...]
+    """The first value of each bin; the last bin is open."""
+    tokens: Integers
+    nats: Floats
+
+
+def by_position(records: Records, edges: Sequence[int] = POSITION_EDGES) -> Curve:
+    """Figure 4: all tokens by their position in the document, from 1."""
+    return _curve(records, _positions(records), Group.ALL, edges)
+
+
+def by_occurrence(records: Records, edges: Sequence[int] = OCCURRENCE_EDGES) -> Curve:
+    """Figure 5: tokens following an entity, by the number of its occurrences so far."""
+    return _curve(records, records.follows_occurrence, Group.FOLLOWING, edges)
+
+
+def by_antecedents(records: Records, edges: Sequence[int] = ANTECEDENT_EDGES) -> Curve:
+    """Figure 6: reappearing entities, by the number of entities mentioned before."""
+    return _curve(records, records.antecedents, Group.REAPPEARING, edges)
+
+
+def _curve(records: Records, x: Integers, group: Group, edges: Sequence[int]) -> Curve:
+    bins = np.searchsorted(edges, x, side="right") - 1
+    kept = token_groups(records)[group] & (bins >= 0)
+    tokens = np.bincount(bins[kept], minlength=len(edges))
+    nats = np.bincount(bins[kept], -records.log_probability[kept], minlength=len(edges))
+    return Curve(tuple(edges), tokens, nats.astype(np.float64))
+
+
+def _positions(records: Records) -> Integers:
+    """The position of each token in its document, from 1; records are in reading order."""
+    names = np.array(records.document)
+    begins = (names[1:] != names[:-1]) | (np.diff(records.sentence) < 0)
+    starts = np.flatnonzero(np.concatenate(([True], begins)))
+    lengths = np.diff(np.append(starts, len(names)))
+    return np.arange(1, len(names) + 1) - np.repeat(starts, lengths)

@@ -5,10 +5,21 @@ ranked by three cosines:
 
     x    cos(x_e, x_w)    Eq. 9
     y    cos(y_e, y_w)    Eq. 10
-    g    cos(g_e, x_w)    x_e with the topic vector (`evaluation.topic`), as readers see it
+    g    cos(g_e, x_w)    x_e with a topic vector, as readers see it
 
 The same ranks are computed for baselines (`word_baselines`), and for the order of the vocabulary
 ("most frequent").
+
+d_e encodes the position of an entity among the words of its sentences. A topic vector c_e encodes
+which words these are:
+
+    c_e = sum over the sentences that mention e, and their words w, of a / (a + p(w)) x_w,
+          minus its projection on the first principal component of such words
+    g_e = x_e + t |x_e| c_e / |c_e|
+
+The weights are those of SIF (Arora et al. 2017), with p(w) by Zipf's law: rows are in order of
+frequency. Nothing here is learned, and the language model does not use it. g_e replaces x_e only
+where an unknown word is compared with known words.
 """
 
 from collections import Counter
@@ -26,9 +37,15 @@ from dntm.corpus.entities import CLOSED, Lexicon
 from dntm.corpus.vocabulary import UNK, entity_rows
 from dntm.evaluation.passages import Passage, Trial, gap_passage, hide
 from dntm.evaluation.ranks import RankSummary, cosine_ranks
-from dntm.evaluation.topic import Topic, with_topic
-from dntm.evaluation.uncertainty import RESAMPLES
-from dntm.evaluation.word_baselines import BATCH, FREQUENT, WordBaseline
+from dntm.evaluation.uncertainty import interval, resampled
+from dntm.evaluation.word_baselines import (
+    BATCH,
+    FREQUENT,
+    WordBaseline,
+    principal_component,
+    sif_weights,
+    zipf,
+)
 from dntm.model.extensions.naming import nameable
 from dntm.model.scorer import Scorer
 
@@ -36,7 +53,36 @@ MENTIONS = (1, 2, 4, 8)
 """Numbers of mentions after which ranks are reported."""
 BANDS = (0, 1000, 3000)
 """The first candidate of each frequency band."""
+TOPIC = 0.2
+"""The weight t of topic vectors."""
 Progress = Callable[[Sequence[Sequence[Passage]]], Iterable[Sequence[Passage]]]
+
+
+class Topic:
+    """Computes the topic vectors of sentences."""
+
+    def __init__(self, x: Float[Tensor, "vocabulary dim"], entities: int) -> None:
+        first = entity_rows(entities).stop
+        self._x = x.detach()
+        share = zipf(self._x[first:])
+        self._weight = x.new_zeros(len(x))
+        self._weight[first:] = sif_weights(share)
+        words = self._weight[first:].unsqueeze(1) * self._x[first:]
+        self._common = principal_component((share.unsqueeze(1) * words).t() @ words).to(x)
+
+    def of(self, sentence: Sequence[int]) -> Float[Tensor, " dim"]:
+        """The contribution of a sentence, as rows of the vocabulary, to c_e of its entities."""
+        rows = torch.tensor(sentence, dtype=torch.long, device=self._x.device)
+        found: Tensor = self._weight[rows] @ self._x[rows]
+        return torch.sub(found, (found @ self._common) * self._common)
+
+
+def with_topic(
+    x_e: Float[Tensor, "entities dim"], c_e: Float[Tensor, "entities dim"]
+) -> Float[Tensor, "entities dim"]:
+    """g_e; equal to x_e where c_e is zero."""
+    lengths: Tensor = x_e.norm(dim=1, keepdim=True)
+    return torch.add(x_e, TOPIC * lengths * nn.functional.normalize(c_e.to(x_e), dim=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,21 +330,18 @@ def trials(
         few_probes=sum(few),
         constant=sum(constant),
         without_gap=sum(passage is None for passage in passages),
-        correlations={name: _resampled(values[name], groups, seed) for name in names},
+        correlations={name: _correlation(values[name], groups, seed) for name in names},
     )
 
 
-def _resampled(
+def _correlation(
     values: Float[np.ndarray, " trials"], groups: Sequence[str], seed: int
 ) -> Correlation:
     """The mean, with an interval over groups drawn with replacement."""
     names, which = np.unique(np.array(groups), return_inverse=True)
-    sums = np.bincount(which, values)
-    counts = np.bincount(which).astype(np.float64)
-    random = np.random.default_rng(seed)
-    drawn = random.multinomial(len(names), np.full(len(names), 1 / len(names)), size=RESAMPLES)
-    low, high = np.quantile((drawn @ sums) / (drawn @ counts), [0.025, 0.975])
-    return Correlation(mean=float(values.mean()), interval=(float(low), float(high)))
+    drawn = resampled(len(names), seed)
+    means = (drawn @ np.bincount(which, values)) / (drawn @ np.bincount(which).astype(np.float64))
+    return Correlation(mean=float(values.mean()), interval=interval(means))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -332,9 +375,9 @@ def spearman(a: Float[np.ndarray, " _"], b: Float[np.ndarray, " _"]) -> float:
     """Spearman's coefficient, with mean ranks for ties; 0 if either side is constant."""
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise ValueError("a value is not finite, expected numbers to correlate")
-    centred = [_mean_ranks(values) - (len(values) + 1) / 2 for values in (a, b)]
-    length = np.sqrt((centred[0] ** 2).sum() * (centred[1] ** 2).sum())
-    return float(centred[0] @ centred[1] / length) if length else 0.0
+    centered = [_mean_ranks(values) - (len(values) + 1) / 2 for values in (a, b)]
+    length = np.sqrt((centered[0] ** 2).sum() * (centered[1] ** 2).sum())
+    return float(centered[0] @ centered[1] / length) if length else 0.0
 
 
 def _mean_ranks(values: Float[np.ndarray, " _"]) -> Float[np.ndarray, " _"]:

@@ -5,7 +5,7 @@ word become one entity, and the word is the answer. In a text with gaps, `___` s
 invented or omitted word. Both are processed like any other text: names and unknown words are
 entities, too, numbered by first appearance.
 
-The file formats of the public test sets (see docs/meaning.md):
+The file formats of the public test sets (see docs/data.md):
 
     trials         id <tab> text with ___ @@ text with ___ <tab> probe,probe <tab> rating,rating
     definitions    word <tab> definition with ___
@@ -31,7 +31,7 @@ from dntm.corpus.document import (
     Mention,
     Token,
     files_below,
-    numbered_lines,
+    text_lines,
 )
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.entity_slots import encode
@@ -262,19 +262,12 @@ def _table(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
         yield number, cells
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _lines(path: Path) -> list[tuple[int, str]]:
     """The lines of a file that are not blank; InputError if there is none."""
-    empty = True
-    for number, raw in numbered_lines(path):
-        try:
-            line = raw.decode().rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise InputError(str(path), number, "not UTF-8, expected UTF-8 text") from None
-        if line.strip():
-            empty = False
-            yield number, line
-    if empty:
+    found = [(number, line) for number, line in text_lines(path) if line.strip()]
+    if not found:
         raise InputError(str(path), None, "empty file")
+    return found
 
 
 def _number(cell: str, path: Path, line: int) -> float:

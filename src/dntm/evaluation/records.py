@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-_TYPES = {list[str]: str, Integers: int, Floats: float}
+_TYPES: dict[Any, Any] = {list[str]: str, Integers: int, Floats: float}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,8 @@ class Table:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a file written by `write`; InputError names the line that is damaged."""
-        types = {field.name: _TYPES[field.type] for field in fields(cls)}  # type: ignore[index]
+        types = {field.name: _TYPES[field.type] for field in fields(cls)}
+        columns: dict[str, Any] = {name: [] for name in types}
         with path.open(encoding="utf-8", newline="") as handle:
             reader = csv.reader(handle)
             try:
@@ -57,11 +58,16 @@ class Table:
         for line, row in rows[1:]:
             if len(row) != len(types):
                 raise InputError(str(path), line, f"{len(row)} values, expected {len(types)}")
-        columns: dict[str, Any] = {
-            name: _column(path, type_, [(line, row[i]) for line, row in rows[1:]])
-            for i, (name, type_) in enumerate(types.items())
-        }
-        return cls(**columns)
+            for (name, type_), cell in zip(types.items(), row, strict=True):
+                try:
+                    columns[name].append(type_(cell))
+                except ValueError:
+                    expected = "a whole number" if type_ is int else "a number"
+                    raise InputError(
+                        str(path), line, f"found {cell!r}, expected {expected}"
+                    ) from None
+        numbers = {n: np.array(columns[n], type_) for n, type_ in types.items() if type_ is not str}
+        return cls(**columns | numbers)
 
 
 def as_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -73,17 +79,14 @@ def as_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def _column(path: Path, type_: type, cells: list[tuple[int, str]]) -> list[str] | Integers | Floats:
-    values = []
-    for line, cell in cells:
-        try:
-            values.append(type_(cell))
-        except ValueError:
-            expected = "a whole number" if type_ is int else "a number"
-            raise InputError(str(path), line, f"found {cell!r}, expected {expected}") from None
-    if type_ is str:
-        return values
-    return np.array(values, np.int64) if type_ is int else np.array(values, np.float64)
+def check_scores(document: str, scores: Floats, expected: int, what: str) -> None:
+    """Refuse a wrong number of scores, or scores that are not finite."""
+    if len(scores) != expected:
+        raise ValueError(f"document {document!r}: {len(scores)} {what}, expected {expected}")
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f"document {document!r}: {what} that are not finite; the training diverged"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,16 +121,7 @@ class Records(Table):
         scores: list[Floats] = []
         for document, scored in zip(documents, log_probabilities, strict=True):
             described = list(_describe(document))
-            if len(described) != len(scored):
-                raise ValueError(
-                    f"document {document.name!r}: {len(scored)} log-probabilities, "
-                    f"expected {len(described)}, one for each token and end of sentence"
-                )
-            if not np.isfinite(scored).all():
-                raise ValueError(
-                    f"document {document.name!r}: the model assigns a log-probability that is not "
-                    "finite to some token; its training diverged"
-                )
+            check_scores(document.name, scored, len(described), "log-probabilities")
             names.extend([document.name] * len(described))
             tokens.extend(token for token, _ in described)
             columns.extend(numbers for _, numbers in described)

@@ -3,7 +3,7 @@
 Table 2 reports the mean and the standard error over three seeds. Whether two models differ on this
 kind of text is another question. Both models read the same documents, so documents are resampled in
 pairs: as many as there are, with replacement, with the same draw for both models. The interval
-holds the middle `level` of the differences. The parts of a document are not independent, so whole
+holds the middle 95 % of the differences. The parts of a document are not independent, so whole
 documents are drawn (`whole_documents`).
 
 The bootstrap needs only each document's sum of nats (or quantiles) and its count. A statistic is
@@ -13,15 +13,18 @@ the mean over seeds of exp(nats / tokens), or of sum / count.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from dntm.evaluation.cloze import ClozeRecords
-from dntm.evaluation.groups import Group, token_groups
+from dntm.evaluation.groups import Curve, Group, token_groups
 from dntm.evaluation.records import Floats, Integers, Records
 
 RESAMPLES = 10_000
+FEWEST = 30
+"""Bins of a curve with fewer tokens have no perplexity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +58,39 @@ class Comparison:
 
 def mean_and_error(values: Floats) -> tuple[Floats, Floats]:
     """Mean and standard error over the first axis, the seeds; the error of one seed is nan."""
-    seeds = len(values)
-    if not seeds:
-        raise ValueError("no values given, expected one per seed")
-    if seeds == 1:
+    if len(values) == 1:
         return values[0], np.full(values.shape[1:], np.nan)
-    return values.mean(0), values.std(0, ddof=1) / np.sqrt(seeds)
+    return values.mean(0), values.std(0, ddof=1) / np.sqrt(len(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Mean and standard error of the curves of several runs."""
+
+    edges: tuple[int, ...]
+    tokens: Integers
+    """The same for all runs."""
+    mean: Floats
+    """Perplexity; nan for bins with fewer than FEWEST tokens."""
+    standard_error: Floats
+    """Over runs; nan for a single run."""
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the bins: 1, 2, 3-4, 5+."""
+        closed = [(first, after - 1) for first, after in pairwise(self.edges)]
+        named = [f"{a}" if a == b else f"{a}-{b}" for a, b in closed]
+        return [*named, f"{self.edges[-1]}+"]
+
+
+def band(curves: Sequence[Curve]) -> Band:
+    """Mean and standard error of one curve over runs on the same text."""
+    edges, tokens = curves[0].edges, curves[0].tokens
+    if any(c.edges != edges or not np.array_equal(c.tokens, tokens) for c in curves):
+        raise ValueError("curves of different bins or texts, expected runs over the same text")
+    nats = np.array([curve.nats for curve in curves])
+    means = np.divide(nats, tokens, out=np.full(nats.shape, np.nan), where=tokens >= FEWEST)
+    return Band(edges, tokens, *mean_and_error(np.exp(means)))
 
 
 def group_sums(runs: Sequence[Records], group: str) -> DocumentSums:
@@ -94,42 +124,41 @@ def document_names(dataset: Mapping[str, Any]) -> Callable[[str], str]:
 
 def whole_documents(sums: DocumentSums, name: Callable[[str], str]) -> DocumentSums:
     """Add up the parts of each document; `name` maps a part to its document."""
-    names, which = np.unique(
-        np.array([name(part) for part in sums.documents], dtype=np.str_), return_inverse=True
+    names = [name(part) for part in sums.documents]
+    return _added_up(names, sums.sums, sums.counts, perplexity=sums.perplexity)
+
+
+def resampled(documents: int, seed: int) -> Integers:
+    """How often each document is drawn: one row per resample."""
+    shares = np.full(documents, 1 / documents)
+    return np.random.default_rng(seed).multinomial(documents, shares, size=RESAMPLES)
+
+
+def interval(values: Floats) -> tuple[float, float]:
+    """The middle 95 % of the values of resamples."""
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def paired_bootstrap(baseline: DocumentSums, other: DocumentSums, *, seed: int = 0) -> Comparison:
+    """Difference and ratio of two models, with 95 % intervals over resampled documents."""
+    same_text = baseline.documents == other.documents and np.array_equal(
+        baseline.counts, other.counts
     )
-    added = np.array([np.bincount(which, row, minlength=len(names)) for row in sums.sums])
-    counts = np.bincount(which, sums.counts, minlength=len(names)).astype(np.int64)
-    return DocumentSums(tuple(map(str, names)), added, counts, sums.perplexity)
-
-
-def paired_bootstrap(
-    baseline: DocumentSums,
-    other: DocumentSums,
-    *,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Comparison:
-    """Difference and ratio of two models, with intervals over resampled documents."""
-    _check_pair(baseline, other)
-    if not 0 < level < 1:
-        raise ValueError(f"level is {level}, expected a share between 0 and 1")
+    if not same_text or baseline.perplexity != other.perplexity:
+        raise ValueError("sums over different texts or of different kinds, expected a pair")
     documents = len(baseline.documents)
-    rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(documents, np.full(documents, 1 / documents), size=resamples)
-    a, b = (_statistic(sums, drawn.astype(np.float64)) for sums in (baseline, other))
-    ends = [(1 - level) / 2, (1 + level) / 2]
-    low, high = np.quantile(b - a, ends)
-    low_ratio, high_ratio = np.quantile(b / a, ends)
+    drawn = resampled(documents, seed).astype(np.float64)
+    a, b = (_statistic(sums, drawn) for sums in (baseline, other))
     once = np.ones((1, documents))
     whole_a, whole_b = (float(_statistic(sums, once)[0]) for sums in (baseline, other))
     return Comparison(
         baseline=whole_a,
         other=whole_b,
         difference=whole_b - whole_a,
-        difference_interval=(float(low), float(high)),
+        difference_interval=interval(b - a),
         ratio=whole_b / whole_a,
-        ratio_interval=(float(low_ratio), float(high_ratio)),
+        ratio_interval=interval(b / a),
         documents=documents,
     )
 
@@ -137,24 +166,24 @@ def paired_bootstrap(
 def _sums(
     names: Sequence[Sequence[str]], values: Sequence[Floats], *, perplexity: bool
 ) -> DocumentSums:
-    if not names:
-        raise ValueError("no runs given, expected at least one")
     if any(list(found) != list(names[0]) for found in names):
         raise ValueError("runs over different texts, expected the same documents in all")
-    documents, which = np.unique(np.asarray(names[0], dtype=np.str_), return_inverse=True)
-    sums = [np.bincount(which, run, minlength=len(documents)) for run in values]
-    counts = np.bincount(which, minlength=len(documents))
-    return DocumentSums(tuple(map(str, documents)), np.array(sums), counts, perplexity)
+    return _added_up(names[0], values, np.ones(len(names[0])), perplexity=perplexity)
 
 
-def _check_pair(baseline: DocumentSums, other: DocumentSums) -> None:
-    same_text = baseline.documents == other.documents and np.array_equal(
-        baseline.counts, other.counts
+def _added_up(
+    names: Sequence[str], values: Iterable[Floats], counts: Floats | Integers, *, perplexity: bool
+) -> DocumentSums:
+    """Add up the values and counts of equal names."""
+    documents, which = np.unique(np.asarray(names, dtype=np.str_), return_inverse=True)
+
+    def added(weights: Floats | Integers) -> Floats:
+        return np.bincount(which, weights, minlength=len(documents)).astype(np.float64)
+
+    sums = np.array([added(run) for run in values])
+    return DocumentSums(
+        tuple(map(str, documents)), sums, added(counts).astype(np.int64), perplexity
     )
-    if not same_text or baseline.perplexity != other.perplexity:
-        raise ValueError("sums over different texts or of different kinds, expected a pair")
-    if not baseline.documents:
-        raise ValueError("sums over no documents, expected at least one")
 
 
 def _statistic(sums: DocumentSums, drawn: Floats) -> Floats:

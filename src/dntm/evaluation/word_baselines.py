@@ -22,7 +22,6 @@ from torch import Tensor
 from dntm.corpus.vocabulary import entity_rows
 from dntm.evaluation.passages import Passage
 from dntm.evaluation.ranks import Contexts
-from dntm.evaluation.topic import SMOOTHING
 from dntm.model.extensions.naming import nameable
 from dntm.model.scorer import Scorer
 
@@ -32,6 +31,8 @@ WINDOW = 10
 """Context words on each side."""
 BATCH = 32
 """Documents processed at once."""
+SMOOTHING = 1e-3
+"""SIF's a."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,23 @@ def context_vectors(
     return (around[:, :-1] / around[:, -1:].clamp(min=1)).to(words.dtype)
 
 
+def zipf(words: Float[Tensor, "words dim"]) -> Float[Tensor, " words"]:
+    """Zipf's law: the share of each word in texts, for words in order of frequency."""
+    frequency = 1 / torch.arange(1, len(words) + 1, dtype=words.dtype, device=words.device)
+    return torch.div(frequency, frequency.sum())
+
+
+def sif_weights(share: Float[Tensor, " words"]) -> Float[Tensor, " words"]:
+    """The weight a / (a + p(w)) of words with these shares p(w)."""
+    return SMOOTHING / torch.add(share, SMOOTHING)
+
+
+def principal_component(moments: Float[Tensor, "dim dim"]) -> Float[Tensor, " dim"]:
+    """The first principal component of vectors, given the sum of their outer products."""
+    component: Tensor = torch.linalg.eigh(moments.double())[1][:, -1]
+    return component
+
+
 def fit_context_baselines(
     texts: Sequence[Sequence[Sequence[int]]], model: Scorer, *, counted: bool = True
 ) -> tuple[WordBaseline, WordBaseline]:
@@ -138,15 +156,13 @@ def fit_context_baselines(
     x = model.model.x.weight.detach()
     able = torch.from_numpy(nameable(model.vocabulary))
     first = entity_rows(model.vocabulary.entities).stop
-    is_word = torch.ones(len(x), dtype=x.dtype)
-    is_word[:first] = 0
-    rows = torch.tensor(
-        [r for text in texts for sentence in text for r in sentence], dtype=torch.int64
-    )
-    frequency = torch.bincount(rows, minlength=len(x)).to(x.dtype) * is_word
-    if not counted:
-        frequency[first:] = 1 / torch.arange(1, len(x) - first + 1, dtype=x.dtype)
-    sif = is_word * SMOOTHING / (SMOOTHING + frequency / frequency.sum().clamp(min=1e-30))
+    is_word = (torch.arange(len(x)) >= first).to(x.dtype)
+    share = zipf(x[first:])
+    if counted:
+        rows = torch.tensor([r for text in texts for sentence in text for r in sentence])
+        frequency = torch.bincount(rows, minlength=len(x))[first:].to(x.dtype)
+        share = frequency / frequency.sum().clamp(min=1e-30)
+    sif = torch.cat((x.new_zeros(first), sif_weights(share)))
     hidden = able.clone()
     hidden[: first + FREQUENT] = False
     sums = torch.zeros(x.shape, dtype=torch.float64)
@@ -161,7 +177,7 @@ def fit_context_baselines(
         counts.index_add_(0, flat[targets], torch.ones(len(targets), dtype=torch.float64))
         bags = context_vectors(sentences, x, sif)[hidden[flat]]
         moments += (bags.t() @ bags).double()
-    component = torch.linalg.eigh(moments)[1][:, -1].to(x.dtype)
+    component = principal_component(moments).to(x.dtype)
     same = torch.eye(len(component), dtype=x.dtype)
     removal = same - torch.outer(component, component) if moments.any() else same
     bag = WordBaseline(x, partial(context_vectors, words=x, weights=sif), removal)

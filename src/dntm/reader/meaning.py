@@ -3,9 +3,9 @@
     p(w | e)   = softmax_w(s cos(g_e, x_w) + log(rank_w) / 2)               predicted words
     near(e, w) = cos(x_e - m, x_w - m) - mean_k cos(b_k - m, x_w - m)       nearest words
 
-g_e combines x_e with a topic vector of the entity's sentences (`evaluation.topic`). Both are taken
-over the content words of the vocabulary: words of `function_words.txt`, numbers and letters are
-never predicted. s is learned if a model is trained to name hidden words (`extensions.naming`). Such
+g_e combines x_e with a topic vector of its sentences (`evaluation.meaning`). Both are taken over
+the content words of the vocabulary: words of `function_words.txt`, numbers and letters are never
+predicted. s is learned if a model is trained to name hidden words (`extensions.naming`). Such
 a model expects frequent words, but an unknown word is rarely frequent. So logits are corrected by
 half the log frequency: by Zipf's law log p(w) is -log(rank_w), and rows are sorted by frequency.
 The nearest input words of such a model are its predicted words. For other models p is a softmax of
@@ -31,7 +31,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import Vocabulary, entity_rows, row_of_entity
-from dntm.evaluation.topic import Topic, with_topic
+from dntm.evaluation.meaning import Topic, with_topic
 from dntm.model.extensions.naming import naming_term
 from dntm.model.language_model import DynamicTextModel
 from dntm.reader.reading import EntityReading, Neighbour
@@ -59,7 +59,7 @@ def confidence_label(probability: float | None) -> str:
 
 
 def content_words(words: Sequence[str]) -> Iterator[int]:
-    """The positions of content words; capitalised forms of other words are left out."""
+    """The positions of content words; capitalized forms of other words are left out."""
     lines = files("dntm.reader").joinpath("function_words.txt").read_text("utf-8").splitlines()
     left_out = {word for line in lines if line[-1:] not in (":", ".") for word in line.split()}
     spelled = set(words)
@@ -195,25 +195,25 @@ class Space:
         self.listed = words
         vectors = weight.index_select(0, rows)
         self.mean = vectors.mean(0) if len(words) else weight.mean(0)
-        centred = vectors - self.mean
-        lengths = centred.norm(dim=1).clamp_min(_LEAST)
+        centered = vectors - self.mean
+        lengths = centered.norm(dim=1).clamp_min(_LEAST)
         unread = _unit(weight[entities] - self.mean).mean(0)
-        self.unread = centred @ unread / lengths
+        self.unread = centered @ unread / lengths
         """The mean similarity of each word to entities not yet mentioned."""
         # Single precision finds the words; their values are computed in double precision.
         self._vectors = vectors.float()
         self._lengths = vectors.norm(dim=1).clamp_min(_LEAST).float()
-        self._centred_lengths, self._unread = lengths.float(), self.unread.float()
+        self._centered_lengths, self._unread = lengths.float(), self.unread.float()
         self._with_mean = (vectors @ self.mean).float()
 
     def at(self, numbers: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape dim"]:
-        """The vectors of content words by number, centred, at unit length."""
+        """The vectors of content words by number, centered, at unit length."""
         return _unit(nn.functional.embedding(self._rows[numbers], self._weight) - self.mean)
 
     def entities(
         self, slots: Sequence[int], d: Float[Tensor, "mentions context_dim"]
     ) -> Float[Tensor, "mentions dim"]:
-        """The vectors of the entities in these slots in the states d, centred, at unit length."""
+        """The vectors of the entities in these slots in the states d, centered, at unit length."""
         return _unit(self.embeddings(slots, d) - self.mean)
 
     def embeddings(
@@ -234,8 +234,8 @@ class Space:
         cosine = dot.div(lengths).div_(self._lengths)
         offset = (states @ self.mean - self.mean @ self.mean).float().unsqueeze(1)
         lengths = (states - self.mean).norm(dim=1, keepdim=True).clamp_min(_LEAST).float()
-        centred = dot.sub_(self._with_mean).sub_(offset).div_(lengths)
-        return centred.div_(self._centred_lengths).sub_(self._unread), cosine
+        centered = dot.sub_(self._with_mean).sub_(offset).div_(lengths)
+        return centered.div_(self._centered_lengths).sub_(self._unread), cosine
 
 
 class _Move:

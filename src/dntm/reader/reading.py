@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from dntm.evaluation.groups import groups_of
+from dntm.evaluation.groups import Group, groups_of
 
 if TYPE_CHECKING:
     from dntm.reader.streaming import ReadingPosition
@@ -26,7 +26,6 @@ Unit = Literal["bits", "nats"]
 NATS: dict[Unit, float] = {"bits": math.log(2), "nats": 1.0}
 """Nats per unit."""
 
-Group = Literal["new", "reappearing", "following", "other"]
 END = "<eos>"
 """The word of a token that is the end of a sentence."""
 COLUMNS = (
@@ -87,7 +86,8 @@ class TokenReading(Plain):
     occurrence: int
     """How often the entity has occurred, including this token; 0 for other tokens."""
     group: Group
-    """A mention is new or reappearing; another token is following if a mention precedes it."""
+    """`first_mentions` or `reappearing` for a mention; `following` for another token right after a
+    mention; else `non_entities`."""
     surprisal: float
     static_surprisal: float
     """The surprisal under the static model."""
@@ -202,24 +202,23 @@ class Reading:
         return sum(token.static_surprisal for token in self.tokens)
 
     def totals(self) -> dict[str, dict[str, int | float]]:
-        """Tokens and surprisals of all tokens and of each group, the groups as in Table 2.
+        """Tokens and surprisals of each group, as in Table 2.
 
-        A mention right after a mention counts in both its own group and `following`.
+        Groups overlap: `following` contains mentions, too, and `non_entities` contains all tokens
+        that are not mentions.
         """
         tokens = self.tokens
         found = groups_of(
             np.array([token.occurrence for token in tokens], dtype=np.int64),
             np.array([token.follows for token in tokens], dtype=np.int64),
         )
-        found["new"] = found["first_mentions"]
-        found["other"] = found["non_entities"] & ~found["following"]
         return {
-            name: {
-                "tokens": int(found[name].sum()),
-                "surprisal": sum(t.surprisal for t in compress(tokens, found[name])),
-                "static_surprisal": sum(t.static_surprisal for t in compress(tokens, found[name])),
+            str(group): {
+                "tokens": int(mask.sum()),
+                "surprisal": sum(t.surprisal for t in compress(tokens, mask)),
+                "static_surprisal": sum(t.static_surprisal for t in compress(tokens, mask)),
             }
-            for name in ("all", *get_args(Group))
+            for group, mask in found.items()
         }
 
     def trail(self, entity: int) -> list[tuple[int, EntityReading]]:
@@ -326,7 +325,8 @@ def _word_row(
     new = [token for token in inside if token.words[0] == index]
     ends = [token for token in tokens if token.end] if closing else []
     mention = next((token for token in inside if token.entity), None)
-    about: tuple[object, ...] = (0, "", 0, inside[0].group if inside else "other", 0, 0)
+    group = inside[0].group if inside else Group.NON_ENTITIES
+    about: tuple[object, ...] = (0, "", 0, group, 0, 0)
     if mention is not None:
         part, count = index - mention.words[0] + 1, mention.words[1] - mention.words[0]
         name = names.get(mention.entity, "")

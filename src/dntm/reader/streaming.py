@@ -17,13 +17,13 @@ import torch
 
 from dntm.corpus.entity_slots import SlotAllocator
 from dntm.corpus.vocabulary import UNK
+from dntm.evaluation.groups import group_of
 from dntm.reader.engine import Engine, SentenceScores, States
 from dntm.reader.meaning import Meanings
 from dntm.reader.reading import (
     END,
     NATS,
     EntityReading,
-    Group,
     Reading,
     SentenceReading,
     TokenReading,
@@ -57,7 +57,7 @@ class ReadingPosition:
     names: Mapping[int, str]
     """The name of each entity of the text, including those not yet mentioned."""
     surfaces: Mapping[tuple[str, ...], int]
-    """Capitalised or unknown words that always mention the same entity."""
+    """Capitalized or unknown words that always mention the same entity."""
     reader: bytes = field(repr=False)
     """Identifies the reader, whose models the states belong to."""
     digest: bytes = field(repr=False)
@@ -108,16 +108,15 @@ class ReadingBuilder:
         end = Word(END, (END,), last, last)
         for place, word in enumerate([*words, end]):
             entity = word.token if isinstance(word.token, int) else 0
-            group: Group = "following" if follows else "other"
+            occurrence = self.occurrences.get(entity, 0) + 1 if entity else 0
             if entity:
-                self.occurrences[entity] = self.occurrences.get(entity, 0) + 1
-                group = "new" if self.occurrences[entity] == 1 else "reappearing"
+                self.occurrences[entity] = occurrence
             row = scores.rows[place + 1]
             yield TokenReading(
                 word=word.shown,
                 entity=entity,
-                occurrence=self.occurrences[entity] if entity else 0,
-                group=group,
+                occurrence=occurrence,
+                group=group_of(occurrence, follows),
                 surprisal=float(-scores.dynamic[place]) / self._nats,
                 static_surprisal=float(-scores.static[place]) / self._nats,
                 entropy=float(scores.entropy[place]) / self._nats,

@@ -93,7 +93,7 @@ class PreparedText:
         return {entity: named.get(entity, word).shown for entity, word in sorted(first.items())}
 
     def surfaces(self, lexicon: Lexicon) -> dict[tuple[str, ...], int]:
-        """Capitalised or unknown words that mention one entity and nothing else.
+        """Capitalized or unknown words that mention one entity and nothing else.
 
         Unknown words are also listed in the vocabulary's spelling.
         """

@@ -68,7 +68,7 @@ class StudyConfig:
 
     @property
     def is_pretrained(self) -> bool:
-        """Whether embeddings and context encoder are initialised by pretraining."""
+        """Whether embeddings and context encoder are initialized by pretraining."""
         return bool(self.text or self.pretrained)
 
     def to_yaml(self) -> str:
@@ -196,7 +196,7 @@ def resolve(config: StudyConfig) -> StudyConfig:
         if model.hidden_dim != model.embedding_dim:
             raise ValueError(
                 f"model.hidden_dim is {model.hidden_dim} and model.embedding_dim "
-                f"{model.embedding_dim}, expected the same size: pretrained embeddings initialise "
+                f"{model.embedding_dim}, expected the same size: pretrained embeddings initialize "
                 "the input and the output layer"
             )
         # Pretraining compares context vectors with embeddings.

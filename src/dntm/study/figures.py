@@ -1,6 +1,6 @@
 """Figures 4 to 6: perplexity of A and D by position, by occurrences and by antecedent entities.
 
-Drawn with matplotlib as SVG. Colours are CSS variables with a fallback, so that a page can set them
+Drawn with matplotlib as SVG. Colors are CSS variables with a fallback, so that a page can set them
 for light and dark. The CSV file of a figure has all models of the study.
 """
 
@@ -11,7 +11,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from dntm.evaluation.curves import Band, band
+from dntm.evaluation.uncertainty import Band, band
 from dntm.study.document import Data, Figure
 from dntm.study.models import MODELS
 from dntm.study.results import StudyResults
@@ -23,7 +23,7 @@ _CSS = {
     _BLUE: "var(--model-a, #0072b2)",
     _ORANGE: "var(--model-d, #c04e00)",
 }
-"""Colours as drawn, and as written to the file."""
+"""Colors as drawn, and as written to the file."""
 _LINES: dict[str, dict[str, Any]] = {
     "A": {"color": _BLUE, "marker": "o", "linestyle": "--"},
     "D-gru-relu": {"color": _ORANGE, "marker": "s", "linestyle": "-"},
@@ -118,6 +118,6 @@ def _draw(axis: str, bands: dict[str, Band]) -> str:
         drawing.savefig(target, format="svg", transparent=True, metadata={"Date": None})
     svg = target.getvalue()
     svg = svg[svg.index("<svg") :]  # a page must not contain the XML declaration
-    for colour, variable in _CSS.items():
-        svg = svg.replace(colour, variable)
+    for color, variable in _CSS.items():
+        svg = svg.replace(color, variable)
     return svg

@@ -21,7 +21,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dntm.evaluation.curves import FEWEST
+from dntm.evaluation.uncertainty import FEWEST
 from dntm.files import new_folder, write_text
 from dntm.study.claims import claims
 from dntm.study.config import PRESETS, StudyConfig, StudyFolder, all_runs

@@ -13,8 +13,13 @@ import numpy as np
 
 from dntm.corpus.dataset import Dataset
 from dntm.evaluation.cloze import ClozeRecords, ClozeSummary, summarize_cloze
-from dntm.evaluation.curves import Curve, by_antecedents, by_occurrence, by_position
-from dntm.evaluation.groups import PAPER_GROUPS
+from dntm.evaluation.groups import (
+    PAPER_GROUPS,
+    Curve,
+    by_antecedents,
+    by_occurrence,
+    by_position,
+)
 from dntm.evaluation.records import Floats, Records, as_csv
 from dntm.evaluation.uncertainty import (
     DocumentSums,

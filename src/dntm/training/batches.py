@@ -3,7 +3,7 @@
 For training, documents are shuffled and each batch is read to the end of its documents.
 
 For pretraining, a batch has sentences of similar length, which need no padding. The text is cut
-into blocks of neighbouring sentences. An epoch reads the blocks in random order, 64 at a time as a
+into blocks of neighboring sentences. An epoch reads the blocks in random order, 64 at a time as a
 pool; a pool is sorted by length, cut into batches and read in random order. Only the order of the
 blocks grows with the text, and a batch follows from the seed and its number, so that a run can
 resume at any batch.

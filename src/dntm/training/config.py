@@ -77,7 +77,7 @@ class Recipe(Optimisation):
     """Freeze a pretrained context encoder; if pretraining learned the model's merging function too,
     freeze it and W_dx as well."""
     freeze: tuple[str, ...] = ()
-    """Parts of the model to freeze, by name: x, core, memory, output, terms.pointer, ..."""
+    """Parts of the model to freeze: x, core, memory.encoder, output, terms.pointer, ..."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -156,8 +156,9 @@ class PretrainRecipe(Optimisation):
     """The settings of pretraining; the defaults are the paper's."""
 
     objective: Literal["negatives", "naming"] = "negatives"
-    """negatives: tell each hidden word from a few others (the paper); naming: name it, by the
-    cosines of W_dx d with the embeddings of many words, as hidden words are named in training."""
+    """negatives: distinguish each hidden word from a few others (the paper). naming: name it,
+    by the cosines of W_dx d with the embeddings of many words, as dntm train names hidden
+    words."""
     batch: int = 128
     """Sentences per update."""
     iterations: int = 50_000

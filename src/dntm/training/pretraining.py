@@ -1,13 +1,13 @@
 """Pretraining: embeddings and context encoder by filling gaps (Section 5.1).
 
-Every update reads a batch of sentences, hides each of their words in turn and tells it from words
-drawn at random; see `dntm.model.sentence_completion`. Held-out sentences are scored at intervals;
-`dntm train --pretrained` uses the weights at the end.
+Every update reads a batch of sentences, hides each of their words in turn and learns to
+distinguish it from words drawn at random; see `dntm.model.sentence_completion`. Held-out sentences
+are scored at intervals; `dntm train --pretrained` uses the weights at the end.
 
 `pretrain_run` is a generator like `train_run`, and resumes with identical bits. The text is
 encoded once, into the run folder. `fit_bag` fits a baseline of the encoder.
 
-Departure: the paper names an optimiser only for the language model; here pretraining uses the same
+Departure: the paper names an optimizer only for the language model; here pretraining uses the same
 Adam and the same gradient clipping.
 """
 

@@ -142,13 +142,13 @@ def meaning_map(
     """
     lengths = np.linalg.norm(path, axis=1, keepdims=True)
     unit = path / np.maximum(lengths, 1e-12)
-    centred = unit - unit.mean(axis=0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    places = centred @ axes[:2].T
+    centered = unit - unit.mean(axis=0)
+    _, _, axes = np.linalg.svd(centered, full_matrices=False)
+    places = centered @ axes[:2].T
     places = np.pad(places, ((0, 0), (0, 2 - places.shape[1])))
     largest = np.take_along_axis(places, np.abs(places).argmax(axis=0)[None], axis=0)
     places = places * np.where(largest < 0, -1.0, 1.0)
-    total = float((centred**2).sum())
+    total = float((centered**2).sum())
     by_rank = zip(*nearest[::-1], strict=False)
     words = list(dict.fromkeys(word for rank in by_rank for word in rank))[:WORDS]
     among = [places[[word in near for near in nearest]].mean(axis=0) for word in words]

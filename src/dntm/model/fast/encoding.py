@@ -58,7 +58,7 @@ class Rest:
     ahead: Int[np.ndarray, " ahead"]
     """Indices into the call ahead of the tokens next to a mention."""
     adjacent: Int[np.ndarray, " mentions"]
-    """Index of the mention's neighbouring h in `cat(h of ahead, h of call)`."""
+    """Index of the mention's neighboring h in `cat(h of ahead, h of call)`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

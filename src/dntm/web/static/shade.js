@@ -1,4 +1,4 @@
-// Colours and numbers: a hue per entity, a shade per surprisal.
+// Colors and numbers: a hue per entity, a shade per surprisal.
 
 const GOLDEN_ANGLE = 137.508;
 const DARKEST = 16; // bits at which the shade is full
@@ -33,7 +33,7 @@ export function strength(value, mode) {
   return Math.min(1, Math.abs(value) / full);
 }
 
-const MARKED = "Coloured words are tracked. Dotted words are unknown to the model.";
+const MARKED = "Colored words are tracked. Dotted words are unknown to the model.";
 
 export const LEGENDS = {
   off: MARKED,

@@ -1,4 +1,4 @@
-// The text: one row per sentence, one button per word; entities are coloured, surprisal is a shade.
+// The text: one row per sentence, one button per word; entities are colored, surprisal is a shade.
 
 import { element } from "./dom.js";
 import { bits, hue, shown, strength } from "./shade.js";
