@@ -43,9 +43,6 @@ SENTENCES = 20
 ENTITIES = 8
 """Maximum number of entities in a story."""
 EOS = "<eos>"
-_NAME_STARTS = (
-    "Al Bren Cor Dal El Fen Gar Hes Il Jor Kel Lor Mar Nev Or Per Quil Ros Sel Tam Ul Ver"
-)
 _STARTS = "Al Bren Cor Dal El Fen Gar Hes Il Jor Kel Lor Mar Nev Or Per Quil Ros Sel Tam Ul Ver"
 _ENDS = "da mir wyn ric ena sk olo bert issa nor iel und ava ox eth"
 Choose = Callable[[Sequence[float]], int]

@@ -16,6 +16,8 @@ Merging = Literal["gru-relu", "gru", "max", "latest", "mean", "attention"]
 Extension = Literal[
     "entity-residual", "salience", "entity-nlm", "unseen-pooling", "pointer", "naming"
 ]
+NEED_DYNAMIC_INPUT: tuple[Extension, ...] = ("entity-residual", "naming")
+"""Extensions that only work with dynamic input embeddings."""
 LETTERS: dict[str, Variant] = {"A": "baseline", "B": "input", "C": "output", "D": "both"}
 """The paper's names of the variants, accepted wherever a variant is."""
 
@@ -87,7 +89,7 @@ class ModelConfig:
                 f"vocabulary is {self.vocabulary}, expected more than its {len(SPECIALS)} special "
                 f"and {self.entities} entity rows"
             )
-        for name in ("naming", "entity-residual"):
+        for name in NEED_DYNAMIC_INPUT:
             if name in self.extensions and not self.dynamic_input:
                 raise ValueError(
                     f"extension {name} with variant {self.variant!r}, expected a variant with "

@@ -5,9 +5,10 @@ takes the embeddings x of a window and its own state, and returns h at every pos
 state. Every core works with every variant and every term of the output layer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -16,18 +17,14 @@ from dntm.model.fast.layout import Layout
 Dropout = Callable[[Float[Tensor, "..."]], Float[Tensor, "..."]]
 
 
-class PartState(Protocol):
-    """The state of one part of the model, for each document of a batch."""
-
-    def select(self, documents: Sequence[int]) -> "PartState":
-        """The state of these documents, in this order; a document may be repeated."""
-
-    def detach(self) -> "PartState":
-        """The same values without gradients."""
-
-
 class Core(Protocol):
-    """A language model that reads documents window by window."""
+    """A language model that reads documents window by window.
+
+    Its state, like that of every part, has `select(documents)` and `detach()`.
+    """
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights."""
 
     def initial(self, documents: int) -> Any:
         """The state before the first sentence."""

@@ -90,7 +90,7 @@ class DynamicTextModel(Parameters):
         chosen = np.asarray(positions, dtype=np.int64)
         tokens = len(window.layout.read)
         if np.any(np.diff(chosen) <= 0) or np.any((chosen < 0) | (chosen >= tokens)):
-            raise ValueError(f"positions {positions}, expected rising ones below {tokens}")
+            raise ValueError(f"positions {positions}, expected increasing ones below {tokens}")
         found = read(self, window, state)
         asked = query(self, found, chosen)
         return asked, self.output.log_distribution(asked), found.after

@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.model.config import ModelConfig
+from dntm.model.core import Core
 from dntm.model.dynamic_embedding import DynamicEmbedding, DynamicOutput
 from dntm.model.entity_memory import EntityMemory, MemoryState
 from dntm.model.extensions.registry import DYNAMIC_OUTPUT, build_terms
@@ -56,7 +57,7 @@ _PAPER_NAMES = {
 class Parameters(nn.Module):
     """The parts of a model."""
 
-    core: LSTMCore | Transformer
+    core: Core
 
     def __init__(self, config: ModelConfig, generator: torch.Generator | None = None) -> None:
         super().__init__()

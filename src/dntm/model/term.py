@@ -1,8 +1,8 @@
 """Term: a part that contributes to the output layer (Eq. 1).
 
 After the core has read a window, each term observes it once; afterwards it can change the query at
-any position. The paper's only term is `dynamic_output` (Eq. 10); others are in `extensions`. A term
-that depends on earlier windows carries its own state between windows.
+any positions. The paper's only term is `dynamic_embedding.DynamicOutput` (Eq. 10); others are in
+`extensions`. A term that depends on earlier windows keeps its own state.
 """
 
 from collections.abc import Sequence

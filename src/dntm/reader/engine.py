@@ -29,6 +29,7 @@ from dntm.corpus.entities import Lexicon
 from dntm.corpus.entity_slots import DocumentRows, Eviction, SlotAllocator, encode_sentences
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.checkpoint import best_of, folder_of
+from dntm.model.config import NEED_DYNAMIC_INPUT
 from dntm.model.fast.window import EncodedDocument, Evictions, windows
 from dntm.model.language_model import BlockScores, DynamicTextModel, score_block
 from dntm.model.parameters import State
@@ -75,8 +76,7 @@ def without_memory(model: DynamicTextModel) -> DynamicTextModel:
     """The baseline with the model's weights: the model as long as every d_e is zero."""
     if model.config.variant == "baseline":
         return model
-    terms = ("naming", "entity-residual")
-    kept = tuple(name for name in model.config.extensions if name not in terms)
+    kept = tuple(n for n in model.config.extensions if n not in NEED_DYNAMIC_INPUT)
     with torch.device("meta"):  # every tensor is replaced
         static = DynamicTextModel(replace(model.config, variant="baseline", extensions=kept))
     static.core, static.output = model.core, model.output

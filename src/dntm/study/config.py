@@ -66,11 +66,6 @@ class StudyConfig:
         if self.text and self.pretrained:
             raise ValueError("text and pretrained are both set, expected at most one of them")
 
-    @property
-    def is_pretrained(self) -> bool:
-        """Whether embeddings and context encoder are initialized by pretraining."""
-        return bool(self.text or self.pretrained)
-
     def to_yaml(self) -> str:
         """All settings, as study.yaml stores them."""
         return to_yaml(self)

@@ -89,7 +89,7 @@ class Side:
     adjacent: Mapping[int, int]
     """`adjacent[p]`: the last time step before position p."""
     free: int
-    """The first so many time steps depend on no state made in this window."""
+    """Number of initial time steps that depend on no state computed in this window."""
 
 
 def sides(
