@@ -72,7 +72,7 @@ _RECENT = 20
 
 
 def stems(word: str, endings: Sequence[str] = _INFLECTION) -> Iterator[str]:
-    """The lower-case word itself, then the stems of which it may be a regular form."""
+    """The lower-case word itself, then its possible stems."""
     yield word
     for ending in endings:
         stem = word.removesuffix(ending)
@@ -290,7 +290,7 @@ class EntityFinder:
         return entity
 
     def _of_stem(self, small: str) -> int | None:
-        """The entity of an unknown word of which this may be a form."""
+        """The entity of an unknown word that shares a stem with this one."""
         return next((self._common[form] for form in stems(small) if form in self._common), None)
 
     def _new(self) -> int:

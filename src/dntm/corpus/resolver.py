@@ -21,7 +21,7 @@ INSTALL = 'pip install "dntm[coref]"'
 _PACKAGES = ("stanza", "transformers", "peft")
 _DOWNLOAD = "python -c \"import stanza; stanza.download('en', processors='tokenize,coref')\""
 _NOT_A_MODEL = (AttributeError, EOFError, LookupError, RuntimeError, TypeError, ValueError)
-"""Raised, besides UnpicklingError, when the file is not a model of stanza."""
+"""Errors for a file that is not a model of stanza, in addition to UnpicklingError."""
 _BLANK = "_"
 """Stanza's replacement for a word that its tokenizer drops."""
 

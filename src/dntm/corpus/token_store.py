@@ -42,7 +42,7 @@ from dntm.settings import cut, read_json, settle
 
 FORMAT_VERSION = 1
 _NO_HEADER = (SyntaxError, MemoryError, TokenError)
-"""Raised by numpy for a damaged array header, besides ValueError."""
+"""Errors of numpy for a damaged array header, in addition to ValueError."""
 
 
 @dataclass(frozen=True, kw_only=True)

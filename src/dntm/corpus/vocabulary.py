@@ -49,6 +49,8 @@ def entity_of_row(row: Numbers) -> Numbers:
 
 
 _ENTITY = re.compile(r"\[\d+\]")
+_MOST_ENTITIES = 1_000_000
+_BUNDLED = Path(__file__).parents[1] / "pretrained"
 _SETTINGS = "text_settings.json"
 _COUNTS = "counts.txt"
 VOCABULARY_FILES = ("vocab.txt", _SETTINGS, _COUNTS)
@@ -189,8 +191,8 @@ class Vocabulary:
             if found != expected:
                 raise ValueError(f"{path}, line {line}: found {found!r:.80}, expected {expected!r}")
         try:
-            counts = _counts_beside(path, len(labels))
-            return cls(tuple(labels[first:]), entities, _settings_beside(path), counts)
+            counts = _saved_counts(path, len(labels))
+            return cls(tuple(labels[first:]), entities, _saved_settings(path), counts)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -209,12 +211,12 @@ def is_label(word: str) -> bool:
     return word in SPECIALS or _ENTITY.fullmatch(word) is not None
 
 
-def _settings_beside(vocabulary: Path) -> TextSettings | None:
+def _saved_settings(vocabulary: Path) -> TextSettings | None:
     path = vocabulary.with_name(_SETTINGS)
     return TextSettings.from_plain(read_json(path)) if path.is_file() else None
 
 
-def _counts_beside(vocabulary: Path, rows: int) -> tuple[int, ...] | None:
+def _saved_counts(vocabulary: Path, rows: int) -> tuple[int, ...] | None:
     path = vocabulary.with_name(_COUNTS)
     if not path.is_file():
         return None
@@ -235,8 +237,8 @@ def load_vocabulary(folder: Path, *, entities: int) -> Vocabulary:
     for place in (folder, folder / "best", folder / "text"):
         if not (place / "vocab.txt").is_file():
             continue
-        beside = (place / name for name in ("dataset.json", "config.json"))
-        information = next((read_json(path) for path in beside if path.is_file()), {})
+        files = (place / name for name in ("dataset.json", "config.json"))
+        information = next((read_json(path) for path in files if path.is_file()), {})
         rows = information.get("entities", 0)
         if type(rows) is not int or not 0 <= rows <= _MOST_ENTITIES:
             raise ValueError(f"{place}: entities {rows!r:.40}, expected a number of rows")
@@ -248,7 +250,3 @@ def load_vocabulary(folder: Path, *, entities: int) -> Vocabulary:
     raise ValueError(
         f"{folder} has no vocabulary: expected a dataset, a run, a checkpoint or a pretraining run"
     )
-
-
-_MOST_ENTITIES = 1_000_000
-_BUNDLED = Path(__file__).parents[1] / "pretrained"
