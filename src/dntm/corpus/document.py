@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from dntm.settings import cut
-
 Token = str | int
 """A word, or an entity's number (1, 2, ... by first appearance in the document)."""
 
@@ -138,8 +136,10 @@ class InputError(ValueError):
     """An error in an input file, with path and line; long descriptions are shortened."""
 
     def __init__(self, path: str, line: int | None, problem: str) -> None:
-        place = f"{path}, line {line}" if line else path
-        super().__init__(f"{place}: {cut(problem, LONGEST_PROBLEM)}")
+        if len(problem) > LONGEST_PROBLEM:  # the end says what was expected
+            half = LONGEST_PROBLEM // 2
+            problem = f"{problem[:half]} ... {problem[-half:]}"
+        super().__init__(f"{path}, line {line}: {problem}" if line else f"{path}: {problem}")
 
 
 class EmptyInputError(InputError):
