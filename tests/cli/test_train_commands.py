@@ -18,7 +18,7 @@ from dntm.corpus.dataset import content_hash
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.model.checkpoint import save_tensors
-from dntm.training import processes
+from dntm.training import processes, run_folder
 from dntm.training.run_folder import RunFolder
 from tests.cli.running import fails, run
 
@@ -47,6 +47,13 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trained(dataset: Path, tmp_path: Path) -> Path:
     run("train", "--dataset", dataset, "--output-dir", tmp_path / "run", *SMALL)
     return tmp_path / "run"
+
+
+def edit_state(path: Path, before: str, after: str) -> None:
+    """Replace text in state.json and give it a valid checksum."""
+    numbers = json.loads(path.read_text().replace(before, after))
+    del numbers["checksum"]
+    path.write_text(json.dumps({"checksum": run_folder._checksum(numbers), **numbers}))
 
 
 def test_train_prints_the_token_groups_of_dev_and_leaves_a_run_folder(
@@ -170,7 +177,7 @@ def test_a_resumed_run_keeps_its_threads(
 
     run(*command, "--threads", "3")
     state = next((tmp_path / "run" / "checkpoints").rglob("state.json"))
-    state.write_text(state.read_text().replace('"threads": 1', '"threads": 5'))
+    edit_state(state, '"threads": 1', '"threads": 5')
     run("train", "--output-dir", tmp_path / "run", "--resume")
 
     assert asked == [3, 5]
@@ -289,9 +296,7 @@ def test_a_full_disk_while_saving_is_one_sentence_and_loses_nothing(
 ) -> None:
     command = ["train", "--dataset", str(dataset), "--output-dir", str(tmp_path / "run"), *SMALL]
     for path in (trained / "checkpoints").iterdir():
-        (path / "state.json").write_text(
-            (path / "state.json").read_text().replace('"epoch": 1', '"epoch": 0')
-        )
+        edit_state(path / "state.json", '"epoch": 1', '"epoch": 0')
     before = {p: p.read_bytes() for p in trained.rglob("*") if p.is_file()}
 
     done = subprocess.run(
