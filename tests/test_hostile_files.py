@@ -260,12 +260,6 @@ def test_a_document_is_shown_without_what_would_steer_the_terminal(
         assert "\x07" not in shown
 
 
-def test_a_gap_in_a_sentence_of_thousands_of_words_is_refused(copy: Path, capsys: Capture) -> None:
-    said = sentence(capsys, "fill", "Ann met " * 1500 + "[] .", "--model", copy / "run")
-
-    assert "3,002 words, expected at most 500" in said
-
-
 @pytest.mark.parametrize("name", ["train.jsonl", "test.jsonl"])
 def test_a_dataset_that_was_changed_is_neither_trained_nor_evaluated_on(
     copy: Path, capsys: Capture, name: str

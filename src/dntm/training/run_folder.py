@@ -29,7 +29,7 @@ from typing import Any
 import torch
 
 from dntm.files import exclusive_folder, new_folder, remove_stale_files, write_text
-from dntm.model.checkpoint import load_tensors, save_tensors
+from dntm.model.checkpoint import check_weights, load_tensors, save_tensors
 from dntm.settings import read_json, shown, to_yaml
 from dntm.training.config import PretrainConfig, TrainConfig
 from dntm.training.processes import Interrupted, Processes, peak_memory_gb, processor_name
@@ -123,6 +123,7 @@ class RunFolder:
             numbers = _numbers(checkpoint)
             try:
                 tensors = load_tensors(checkpoint / "state.safetensors")
+                check_weights(tensors, checkpoint / "state.safetensors")
             except (OSError, ValueError) as error:
                 raise ValueError(f"{checkpoint} is damaged: {error}") from None
             try:
