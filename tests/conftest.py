@@ -4,7 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from jaxtyping import install_import_hook
+
+# A busy machine must not fail a test: examples have no time limit
+settings.register_profile("dntm", deadline=None)
+settings.load_profile("dntm")
 
 # Some tests compare bit for bit, which holds for one number of threads only
 os.environ.setdefault("OMP_NUM_THREADS", "1")
