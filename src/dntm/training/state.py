@@ -175,11 +175,11 @@ class TrainingState(Generic[Model]):
         if odd := sorted(shapes[0] ^ shapes[1]):
             raise ValueError(f"the checkpoint is of another model: {odd[0][0]} differs")
         trained = [p for group in self.optimizer.param_groups for p in group["params"]]
-        for number, values in moments.items():
-            shape = trained[number].shape if number < len(trained) else None
+        for index, values in moments.items():
+            shape = trained[index].shape if index < len(trained) else None
             expected = {"step": torch.Size(()), "exp_avg": shape, "exp_avg_sq": shape}
             if {name: value.shape for name, value in values.items()} != expected:
-                raise ValueError(f"the checkpoint is of another model: optimizer.{number} differs")
+                raise ValueError(f"the checkpoint is of another model: optimizer.{index} differs")
         _copy(found, weights)
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
         self.position = Position(**numbers)
