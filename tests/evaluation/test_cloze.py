@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.document import AnonymizedDocument, Gap
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.evaluation.cloze import ClozeRecords, ClozeText, Gap, summarize_cloze
+from dntm.evaluation.cloze import ClozeRecords, ClozeText, summarize_cloze
 from dntm.model.completion import Completions
 from dntm.model.scorer import Scorer
 from tests.model.small import build

@@ -1,13 +1,12 @@
 """Completion against the naive way: put each candidate in the gap and score the whole text."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
 
-from dntm.corpus.document import AnonymizedDocument, Token
+from dntm.corpus.document import AnonymizedDocument, Gap, Token
 from dntm.corpus.entity_slots import encode
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model import completion, scorer
@@ -37,38 +36,32 @@ SENTENCES: list[list[list[Token]]] = [
 TEXTS = [AnonymizedDocument(name="", sentences=sentences) for sentences in SENTENCES]
 
 
-class Blank(NamedTuple):
-    sentence: int
-    position: int
-    candidates: list[int]
-
-
-def blanks(document: AnonymizedDocument) -> list[Blank]:
+def gaps_of(document: AnonymizedDocument) -> list[Gap]:
     """Every mention after the first sentence; candidates are all entities known by then."""
-    found, known = [], list[int]()
+    found, known = list[Gap](), tuple[int, ...]()
     for s, sentence in enumerate(document.sentences):
-        if known:
-            found += [Blank(s, p, [*known]) for p, t in enumerate(sentence) if isinstance(t, int)]
-        known = sorted({*known, *(t for t in sentence if isinstance(t, int))})
+        mentions = [(p, t) for p, t in enumerate(sentence) if isinstance(t, int)]
+        found += [Gap(s, p, e, 1, known) for p, e in mentions if known]
+        known = tuple(sorted({*known, *(entity for _, entity in mentions)}))
     return found
 
 
 def by_hand(model: DynamicTextModel, document: AnonymizedDocument) -> list[tuple[float, float]]:
     """Log-probabilities of each candidate and of the rest of its sentence."""
-    copies, gaps = [], []
-    for blank in blanks(document):
-        sentences = document.sentences[: blank.sentence + 1]
-        for candidate in blank.candidates:
+    copies, positions = [], []
+    for gap in gaps_of(document):
+        sentences = document.sentences[: gap.sentence + 1]
+        for candidate in gap.candidates:
             last = [*sentences[-1]]
-            last[blank.position] = candidate
+            last[gap.position] = candidate
             copies.append(AnonymizedDocument(name="", sentences=[*sentences[:-1], last]))
-            gaps.append(blank.position - len(last) - 1)
+            positions.append(gap.position - len(last) - 1)
     scores = Scorer(model, VOCABULARY).score(copies)
-    return [(log_p[g], log_p[g:][1:].sum()) for log_p, g in zip(scores, gaps, strict=True)]
+    return [(log_p[g], log_p[g:][1:].sum()) for log_p, g in zip(scores, positions, strict=True)]
 
 
 def complete(model: DynamicTextModel) -> list[Completions]:
-    return list(Scorer(model, VOCABULARY).complete((text, blanks(text)) for text in TEXTS))
+    return list(Scorer(model, VOCABULARY).complete((text, gaps_of(text)) for text in TEXTS))
 
 
 @pytest.mark.parametrize("core", ["lstm", "transformer"])
@@ -108,7 +101,7 @@ def test_entities_that_the_model_cannot_distinguish_are_equally_likely() -> None
         for table in (model.x.weight, model.output.weight, model.output.b):
             table[3:6] = table[3]
 
-    [found] = Scorer(model, VOCABULARY).complete([(TEXTS[4], [Blank(1, 0, [1, 2])])])
+    [found] = Scorer(model, VOCABULARY).complete([(TEXTS[4], [Gap(1, 0, 2, 2, (1, 2))])])
 
     assert found.gap[0] == found.gap[1]
     assert found.rest[0] == found.rest[1]

@@ -39,6 +39,18 @@ class Mention(NamedTuple):
     end: int
 
 
+class Gap(NamedTuple):
+    """A mention of an anonymized document to predict; sentence and position count from 0."""
+
+    sentence: int
+    position: int
+    entity: int
+    occurrence: int
+    """Number of the entity's occurrences so far, this one included."""
+    candidates: tuple[int, ...]
+    """At least two entities in ascending order, the true one included."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
     """A text with coreference chains."""

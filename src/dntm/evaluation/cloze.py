@@ -24,11 +24,11 @@ The expected values of a random choice among n candidates:
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.document import AnonymizedDocument, Gap
 from dntm.evaluation.records import Floats, Integers, Table, check_scores
 
 if TYPE_CHECKING:
@@ -36,18 +36,6 @@ if TYPE_CHECKING:
 
 TIE = 1e-4
 """In nats. Smaller differences may be rounding errors."""
-
-
-class Gap(NamedTuple):
-    """A mention to predict; sentence and position count from zero."""
-
-    sentence: int
-    position: int
-    entity: int
-    occurrence: int
-    """Number of the entity's occurrences so far, this one included."""
-    candidates: tuple[int, ...]
-    """At least two entities in ascending order, the true one included."""
 
 
 @dataclass(frozen=True, slots=True)

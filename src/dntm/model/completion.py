@@ -9,13 +9,13 @@ parallel; then each document continues with the true sentence.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from dntm.corpus.document import Token
+from dntm.corpus.document import Gap, Token
 from dntm.corpus.entity_slots import SlotAllocator, encode_sentences
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.fast.read import read
@@ -24,23 +24,6 @@ from dntm.model.parameters import State
 
 TOKENS = 4096
 """Tokens of sentence copies that are read at once."""
-
-
-@runtime_checkable
-class Gap(Protocol):
-    """A mention to guess; sentence and position count from zero."""
-
-    @property
-    def sentence(self) -> int:
-        """Index of the sentence."""
-
-    @property
-    def position(self) -> int:
-        """Index of the mention in the sentence."""
-
-    @property
-    def candidates(self) -> Sequence[int]:
-        """The entities to try."""
 
 
 class Completions(NamedTuple):

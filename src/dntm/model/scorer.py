@@ -14,11 +14,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.document import AnonymizedDocument, Gap
 from dntm.corpus.entity_slots import encode
 from dntm.corpus.vocabulary import Vocabulary, row_of_entity
 from dntm.model.checkpoint import best_of, from_pretrained
-from dntm.model.completion import Completions, Gap, complete
+from dntm.model.completion import Completions, complete
 from dntm.model.fast.layout import indices
 from dntm.model.fast.read import read
 from dntm.model.fast.window import EncodedDocument, windows
