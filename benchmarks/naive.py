@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.lstm import LSTM
+from dntm.model.reference import Reference
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class SentenceLoop(nn.Module):
                 f"variant {config.variant} with merging {config.merging}, expected both with "
                 "gru-relu: the naive loop has no other"
             )
-        self.model, self.p = model, model.paper_parameters()
+        self.model, self.reference = model, Reference.of(model)
+        self.p = self.reference.p
         self.lstm = nn.LSTM(config.embedding_dim, config.hidden_dim, batch_first=True)
         self.encoder = nn.LSTM(
             config.embedding_dim, config.encoder_dim, batch_first=True, bidirectional=True
@@ -106,22 +108,13 @@ class SentenceLoop(nn.Module):
                 context = torch.relu(p["encoder.W_hd"] @ around + p["encoder.b_d"])  # Eq. 6
                 row = int(tokens[b, t])
                 before = memories[b].get(row, torch.zeros_like(context))
-                memories[b][row] = torch.relu(self._gru(context, before))  # Eq. 4
+                memories[b][row] = torch.relu(self.reference.gru(context, before))  # Eq. 4
         return nats, [State(h[0, b], c[0, b], memory) for b, memory in enumerate(memories)]
 
     def _d(self, state: State) -> Tensor:
         rows = entity_rows(self.config.entities)
         zero = state.h.new_zeros(self.config.context_dim)
         return torch.stack([state.d.get(row, zero) for row in range(rows.start, rows.stop)])
-
-    def _gru(self, context: Tensor, d: Tensor) -> Tensor:
-        W_r, W_z, W_n = self.p["merging.W"].chunk(3)
-        U_r, U_z, U_n = self.p["merging.U"].chunk(3)
-        b_r, b_z, b_n = self.p["merging.b"].chunk(3)
-        r = torch.sigmoid(W_r @ context + U_r @ d + b_r)
-        z = torch.sigmoid(W_z @ context + U_z @ d + b_z)
-        n = torch.tanh(W_n @ context + U_n @ (r * d) + b_n)
-        return z * d + (1 - z) * n
 
 
 @torch.no_grad()

@@ -17,30 +17,18 @@ from tests.model.small import (
     ALL_EXTENSIONS,
     BOS,
     CORES,
+    DOCUMENTS,
     EOS,
+    LONG,
     A,
     B,
     C,
-    Document,
     backward,
     build,
     reference_of,
     score,
 )
 
-LONG: Document = [
-    [BOS, 7, A, 8, 9, A, B, EOS],
-    [BOS, 9, 10, EOS],
-    [BOS, B, 7, EOS],
-    [BOS, A, 8, B, 8, A, A, 9, EOS],
-    [BOS, 11, C, EOS],
-]
-DOCUMENTS: list[Document] = [
-    [[BOS, A, 7, EOS], [BOS, 8, A, 9, EOS]],
-    LONG,
-    [],
-    [[BOS, 11, A, 10, EOS]],
-]
 VOCABULARY = Vocabulary(tuple("abcdef"), entities=3)
 every_model = pytest.mark.parametrize(
     "settings",
@@ -135,7 +123,9 @@ def test_a_frozen_encoder_gets_no_gradient_and_changes_no_other() -> None:
 def test_single_precision_agrees_with_double_precision(core: str) -> None:
     single, double = build(core=core).float(), build(core=core)
 
-    losses = [m.loss(m.plan(DOCUMENTS), m.initial_state(4))[0] for m in (single, double)]
+    losses = [
+        m.loss(m.plan(DOCUMENTS), m.initial_state(len(DOCUMENTS)))[0] for m in (single, double)
+    ]
     for loss in losses:
         backward(loss)
 

@@ -16,10 +16,11 @@ from dntm.model.language_model import DynamicTextModel
 from tests.model.small import (
     ALL_EXTENSIONS,
     BOS,
+    DOCUMENTS,
     EOS,
+    LONG,
     A,
     B,
-    C,
     Document,
     assert_equal_gradients,
     backward,
@@ -29,25 +30,6 @@ from tests.model.small import (
     score,
 )
 
-# Several mentions of an entity in one sentence, an entity that returns after many sentences,
-# sentences without entities, documents of one and of no sentence.
-LONG: Document = [
-    [BOS, 7, A, 8, 9, A, B, EOS],
-    [BOS, 9, 10, EOS],
-    [BOS, B, 7, EOS],
-    [BOS, A, 8, B, 8, A, A, 9, EOS],
-    [BOS, 11, C, EOS],
-    [BOS, C, EOS],
-    [BOS, 6, 6, 7, A, 9, 10, C, EOS],
-]
-DOCUMENTS: list[Document] = [
-    [[BOS, A, 7, EOS], [BOS, 8, A, 9, EOS], [BOS, A, A, EOS]],
-    LONG,
-    [[BOS, 11, A, 10, EOS]],
-    [],
-    [[BOS, 7, 8, EOS], [BOS, 9, B, A, EOS], [BOS, B, EOS], [BOS, 6, A, B, 10, 11, EOS]],
-    [[BOS, A, 7, EOS], *[[BOS, 8, EOS]] * 10, [BOS, B, *[A] * 9, 7, B, EOS]],
-]
 # The reference of the Transformer is slow.
 SHORT: list[Document] = [
     [[BOS, A, 7, A, EOS], [BOS, 7, B, EOS], [BOS, B, A, 7, EOS]],

@@ -278,10 +278,17 @@ class OutputLayer(nn.Module):
         found = torch.addmm(self.b.index_select(0, rows), query.h[tokens], self.weight[rows].t())
         if query.entity_logits is None:
             return found
-        extra = query.entity_logits[tokens]
-        entity = rows - entity_rows(extra.shape[1]).start
-        column = torch.nonzero((entity >= 0) & (entity < extra.shape[1])).squeeze(1)
-        return found.index_add(1, column, extra.index_select(1, entity[column]))
+        column, entity = entity_columns(rows, query.entity_logits.shape[1])
+        return found.index_add(1, column, query.entity_logits[tokens].index_select(1, entity))
+
+
+def entity_columns(
+    rows: Int[Tensor, " rows"], entities: int
+) -> tuple[Int[Tensor, " found"], Int[Tensor, " found"]]:
+    """Where the rows of entities are among `rows`, and the index of each entity."""
+    entity = rows - entity_rows(entities).start
+    column = torch.nonzero((entity >= 0) & (entity < entities)).squeeze(1)
+    return column, entity[column]
 
 
 class _Loss(torch.autograd.Function):

@@ -38,7 +38,7 @@ from torch import Tensor, nn
 from dntm.corpus.vocabulary import entity_rows, row_of_entity
 from dntm.model.fast.layout import indices
 from dntm.model.fast.window import Window
-from dntm.model.output_layer import MASKED, CopyLogits, Query
+from dntm.model.output_layer import MASKED, CopyLogits, Query, entity_columns
 from dntm.model.term import Observation, Term
 
 DIM = 64
@@ -269,9 +269,8 @@ class Pointer(Term):
         kappa = self.kappa[torch.from_numpy(after_entity.astype(np.int64)).to(h.device)]
         position, entry = entries.same_token()
         found.index_put_((position, entry), kappa.index_select(0, position), accumulate=True)
-        entity = values - entities.start
-        column = torch.nonzero((entity >= 0) & (entity < z.shape[1])).squeeze(1)
-        found.index_add_(1, column, self.gamma * z.detach().index_select(1, entity[column]))
+        column, entity = entity_columns(values, z.shape[1])
+        found.index_add_(1, column, self.gamma * z.detach().index_select(1, entity))
         ages = torch.from_numpy(_AGE[np.clip(entries.age, 0, len(_AGE) - 1)]).to(h.device)
         found.add_(self.r.index_select(0, ages.flatten()).view_as(found))
         return found.masked_fill_(entries.hidden, MASKED)
