@@ -36,12 +36,6 @@ def test_nested_and_repeated_brackets_give_chains(fixtures: Path) -> None:
     ]
 
 
-def test_named_entities_come_from_the_eleventh_column(fixtures: Path) -> None:
-    first = read(fixtures / "story.v4_gold_conll")[0]
-
-    assert [words(first, m) for m in first.named_entities] == ["Marta", "North Ford"]
-
-
 def test_escaped_full_stops_are_read_as_full_stops(fixtures: Path) -> None:
     assert read(fixtures / "story.v4_gold_conll")[0].sentences[0][-1] == "."
 
@@ -60,8 +54,8 @@ def test_litbank_has_tabs_an_empty_last_column_and_mentions_that_cross(fixtures:
 HEAD = "#begin document (x); part 000\n"
 
 
-def row(word: str, coreference: str, named: str = "*") -> str:
-    return f"x 0 0 {word} NN * - - - - {named} {coreference}\n"
+def row(word: str, coreference: str) -> str:
+    return f"x 0 0 {word} NN * - - - - * {coreference}\n"
 
 
 @pytest.mark.parametrize(
@@ -77,8 +71,6 @@ def row(word: str, coreference: str, named: str = "*") -> str:
         (HEAD + "x 0 0 word NN * -\n\n#end document\n", 2, "7 columns, expected at least 12"),
         (HEAD + row("a", "-") + row("b", "- -") + "\n#end document\n", 3, "expected 12"),
         (HEAD + row("a", "(x)") + "\n#end document\n", 2, "brackets '(x)'"),
-        (HEAD + row("a", "-", "(ORG*") + "\n#end document\n", 3, "named entity is still open"),
-        (HEAD + row("a", "-", "*)") + "\n#end document\n", 2, "named entity '*)', expected"),
         (HEAD + row("a", "-"), 2, "expected '#end document'"),
         (HEAD + "\n#end document\n", 3, "an empty document"),
         (row("a", "-"), 1, "expected '#begin document'"),
