@@ -4,7 +4,7 @@ Speed depends on the number and length of sentences, entities and mentions. Onto
 sentences per document, 18 tokens per sentence, 14 entities per document, 3.3 mentions per entity.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dntm.corpus.dataset import Dataset
+from dntm.corpus.entity_slots import encode
 from dntm.corpus.vocabulary import BOS, EOS, entity_rows, row_of_entity
 from dntm.model.config import ModelConfig
 
@@ -19,7 +20,7 @@ SENTENCES, TOKENS, ENTITIES, MENTIONS = 22.7, 18.0, 14.0, 3.3
 BATCHES = 3
 """Batches per round."""
 
-Document = list[list[int]]
+Document = Sequence[Sequence[int]]
 
 
 def make_batches(
@@ -45,8 +46,7 @@ def sample_documents(dataset: Dataset, count: int, seed: int) -> list[Document]:
             f"expected at least {count}"
         )
     chosen = np.random.default_rng(seed).permutation(len(documents))[:count]
-    encode = dataset.vocabulary.encode
-    return [[encode(sentence) for sentence in documents[d].sentences] for d in chosen]
+    return [encode(documents[d], dataset.vocabulary).sentences for d in chosen]
 
 
 def random_documents(

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -14,8 +13,6 @@ from dntm.evaluation.cloze import ClozeRecords
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.model.pretrained_encoder import PretrainedEncoder
-from dntm.training import pretraining
-from dntm.training.batches import Negatives
 from tests.cli.running import fails, run
 
 SMALL = (
@@ -158,40 +155,23 @@ def test_help_needs_no_torch() -> None:
 
 
 def test_a_pretraining_run_is_evaluated_by_the_recall_of_its_encoder(
-    encoder: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shares = []
-
-    class Noted(Negatives):
-        def __init__(self, share: np.ndarray) -> None:
-            super().__init__(share)
-            shares.append(share)
-
-    monkeypatch.setattr(pretraining, "BAG_UPDATES", 3)
-    monkeypatch.setattr(pretraining, "Negatives", Noted)
     run("evaluate", encoder, "--json", tmp_path / "encoder.json")
 
     lines = capsys.readouterr().out.splitlines()
     numbers = json.loads((tmp_path / "encoder.json").read_text())[str(encoder)]
     assert lines[0].startswith(f"hidden words, {encoder} (56)")
-    assert [line.split("  ")[0] for line in lines[1:4]] == ["encoder", "bag of context", "unigram"]
+    assert [line.split("  ")[0] for line in lines[1:3]] == ["encoder", "unigram"]
     assert numbers["encoder"]["cases"] == numbers["unigram"]["cases"] == 56
     assert numbers["unigram"]["recall"]["10"] == 1.0  # seven words are known
     own = PretrainedEncoder.load(encoder / "best").share
-    np.testing.assert_allclose(shares[0], own)
     assert len(torch.unique(own[own > 0])) == 1  # smoothing 0: a uniform distribution
 
 
 def test_an_encoder_is_evaluated_on_another_text(
-    encoder: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pretraining, "BAG_UPDATES", 3)
     (tmp_path / "new.txt").write_text("the dog purred .\n\n\u00a0\u00a0\n\nthe cat barked .\n")
     (tmp_path / "empty.txt").write_text("\u00a0\n")
 

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.entity_slots import encode
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation.cloze import ClozeRecords, ClozeSummary, ClozeText, summarize_cloze
 from dntm.model.config import ModelConfig
@@ -26,7 +27,7 @@ def story(rng: random.Random) -> AnonymizedDocument:
 def train(model: DynamicTextModel, rng: random.Random, updates: int) -> None:
     adam = torch.optim.Adam(model.parameters(), lr=0.003)
     for _ in range(updates):
-        stories = [[VOCABULARY.encode(s) for s in story(rng).sentences] for _ in range(32)]
+        stories = [encode(story(rng), VOCABULARY).sentences for _ in range(32)]
         plan = model.plan(stories, [False] * len(stories))
         nats, _ = model.loss(plan, model.initial_state(len(stories)))
         adam.zero_grad()

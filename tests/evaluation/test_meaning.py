@@ -10,8 +10,9 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entities import Lexicon
+from dntm.corpus.entity_slots import encode
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation import meaning
 from dntm.evaluation.meaning import (
@@ -47,6 +48,10 @@ FIRST = 3 + 4
 
 def row(word: str) -> int:
     return VOCABULARY.row(word)
+
+
+def encoded(sentences: Sequence[Sequence[Token]]) -> Sequence[Sequence[int]]:
+    return encode(AnonymizedDocument(name="", sentences=sentences), VOCABULARY).sentences
 
 
 def random_model(variant: Variant = "both") -> Scorer:
@@ -106,7 +111,7 @@ def plain_rank(guess: Tensor, words: Tensor, answer: int) -> int:
 def passage(*sentences: str) -> Passage:
     """Numbers are entities; entity 1 stands for a dog."""
     tokens = [[int(w) if w.isdecimal() else w for w in s.split()] for s in sentences]
-    return Passage([VOCABULARY.encode(sentence) for sentence in tokens], {3: row("dog")})
+    return Passage(encoded(tokens), {3: row("dog")})
 
 
 PASSAGES = [
@@ -123,11 +128,11 @@ def context(sentence: Sequence[int], position: int) -> list[int]:
 
 def test_embeddings_after_each_mention_are_those_before_the_next_sentence() -> None:
     model = random_model()
-    document = [VOCABULARY.encode(["the", 1 + n % 3, "met", "it"]) for n in range(47)]
+    document = encoded([["the", 1 + n % 3, "met", "it"] for n in range(47)])
 
     (found, short) = model.mention_embeddings([document, document[:5]])
 
-    window = model.model.plan([[*document, VOCABULARY.encode(["it"])]], every_context=True)
+    window = model.model.plan([[*document, *encoded([["it"]])]], every_context=True)
     known = score_block(model.model, window, model.model.initial_state(1)).begins
     assert found.row.tolist() == [3 + n % 3 for n in range(47)]
     for n, entity in enumerate(found.row.tolist()):
@@ -213,7 +218,7 @@ SENTENCES = [
         "a dog ran and barked , the cat purred and howled",
     )
 ]
-TEXT = [VOCABULARY.encode(sentence) for sentence in SENTENCES]
+TEXT = encoded(SENTENCES)
 PART = AnonymizedDocument(name="part", sentences=SENTENCES)
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from dntm.corpus.entity_slots import encode
 from dntm.evaluation.meaning import TOPIC, Topic
 from dntm.model.config import Variant
 from dntm.model.extensions.naming import Naming
@@ -86,7 +87,7 @@ def test_vectors_follow_an_entity_through_all_sentences(reader: Reader) -> None:
 
 def test_representations_equal_those_of_the_model(reader: Reader) -> None:
     model = reader.models.dynamic
-    rows = [[VOCABULARY.encode(sentence) for sentence in DOCUMENT.sentences]]
+    rows = [encode(DOCUMENT, VOCABULARY).sentences]
     _, after = model.score(model.plan(rows), model.initial_state(1))
 
     trail = reader.read(PREPARED).trail(2)
@@ -143,8 +144,8 @@ def test_predicted_words_follow_their_formula(reader: Reader) -> None:
     _, state = named.read(PREPARED).trail(2)[1]
 
     topic = Topic(model.x.weight, VOCABULARY.entities)
-    read = [VOCABULARY.encode(DOCUMENT.sentences[index]) for index in (0, 2)]
-    c = topic.of(read[0]) + topic.of(read[1])
+    read = encode(DOCUMENT, VOCABULARY).sentences
+    c = topic.of(read[0]) + topic.of(read[2])
     x = x_of(model, 2, d_of(state))
     g = x + TOPIC * x.norm() * c / c.norm()
     expected = softmax({

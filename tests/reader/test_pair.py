@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dntm.corpus.entity_slots import encode
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model import checkpoint as checkpoint_module
 from dntm.model.scorer import Scorer
@@ -23,8 +24,8 @@ def test_the_default_static_model_is_the_model_with_empty_memory(
 ) -> None:
     model = any_reader.models.dynamic
     state, expected = model.initial_state(1), []
-    for sentence in DOCUMENT.sentences:
-        [scores], after = model.score(model.plan([[VOCABULARY.encode(sentence)]]), state)
+    for sentence in encode(DOCUMENT, VOCABULARY).sentences:
+        [scores], after = model.score(model.plan([[sentence]]), state)
         expected += (-scores).tolist()
         state = after._replace(memory=model.initial_state(1).memory)
 

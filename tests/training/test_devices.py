@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import dntm
+from dntm.corpus.entity_slots import encode
 from dntm.evaluation.cloze import ClozeText
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.scorer import Scorer
@@ -26,7 +27,7 @@ CROWDED = dntm.AnonymizedDocument(
     name="c", sentences=[[1, "sat"], [2, "sat", 3], [4, "sat", 1], [5, "sat"], [2, "sat", 4, 5]]
 )
 """More entities than the model has slots."""
-ENCODED = [[VOCABULARY.encode(sentence) for sentence in DOCUMENT.sentences]]
+ENCODED = [encode(DOCUMENT, VOCABULARY).sentences]
 SIZES = ("embedding_dim", "hidden_dim", "encoder_dim", "context_dim")
 MODELS: list[dict[str, Any]] = [
     {"variant": "baseline"},

@@ -303,8 +303,7 @@ def _is_encoder(model: str) -> bool:
 def encoder_recall(run: Path, text: str | None, count: int) -> "dict[str, RankSummary]":
     """Hide each word of held-out sentences and rank the vocabulary for its gap.
 
-    The baselines are the words' frequencies ("unigram") and the words around the gap regardless of
-    their order ("bag of context"), fitted to the run's own text.
+    The baseline is the frequency of the words ("unigram").
     """
     import torch
 
@@ -313,7 +312,6 @@ def encoder_recall(run: Path, text: str | None, count: int) -> "dict[str, RankSu
     from dntm.model.extensions.naming import nameable
     from dntm.model.pretrained_encoder import PretrainedEncoder, log_share
     from dntm.model.sentence_completion import SentenceCompletion
-    from dntm.training.pretraining import fit_bag
 
     if count < 1:
         raise ValueError(f"sentences is {count}, expected at least 1")
@@ -326,14 +324,12 @@ def encoder_recall(run: Path, text: str | None, count: int) -> "dict[str, RankSu
     if not sentences:
         raise ValueError(f"{text or run} has no sentence to evaluate on")
     model, share = SentenceCompletion.of(pretrained), log_share(pretrained.share)
-    bag = fit_bag(pretrained.x, store, pretrained.share)
 
     def unigram(batch: "Sequence[Sentence]") -> "torch.Tensor":
         return torch.zeros_like(pretrained.x[:1]).expand(sum(map(len, batch)), -1)
 
     methods: dict[str, tuple[Contexts, torch.Tensor, torch.Tensor]] = {
         "encoder": (model.contexts, model.compared(), pretrained.log_share),
-        "bag of context": (bag.contexts, pretrained.x, share),
         "unigram": (unigram, pretrained.x, share),
     }
     answers = nameable(pretrained.vocabulary) if pretrained.naming else None

@@ -9,7 +9,7 @@ vocabulary knows how its text was read, so that other texts are read in the same
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Self, TypeVar
@@ -145,10 +145,6 @@ class Vocabulary:
         if row == UNK and self._straightens:
             return self._rows.get(straightened(word), UNK)
         return row
-
-    def encode(self, sentence: Iterable[Token]) -> list[int]:
-        """The rows of a sentence, <bos> and <eos> around it."""
-        return [BOS, *(self.row(token) for token in sentence), EOS]
 
     def label(self, row: int) -> str:
         """The label of a row: a word, <unk>, [1]."""

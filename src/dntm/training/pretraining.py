@@ -5,21 +5,20 @@ distinguish it from words drawn at random; see `dntm.model.sentence_completion`.
 are scored at intervals; `dntm train --pretrained` uses the weights at the end.
 
 `pretrain_run` is a generator like `train_run`, and resumes with identical bits. The text is
-encoded once, into the run folder. `fit_bag` fits a baseline of the encoder.
+encoded once, into the run folder.
 
 Departure: the paper names an optimizer only for the language model; here pretraining uses the same
 Adam and the same gradient clipping.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor, nn
+from jaxtyping import Int
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import files_below
@@ -44,8 +43,6 @@ from dntm.training.run_folder import RunFolder
 from dntm.training.state import TrainingState
 
 VALIDATION_SENTENCES = 1000
-BAG_UPDATES, BAG_BATCH, BAG_NEGATIVES, BAG_RATE = 2000, 128, 5, 3e-3
-"""How the bag of context is fitted; with 256 units it takes about two minutes on one core."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,62 +200,3 @@ def _export(state: TrainingState[SentenceCompletion], run: _Run) -> None:
     ).save(run.folder.best)
     results = {"settings": asdict(config.training), "validations": state.position.validations}
     run.folder.write_results(results)
-
-
-class BagOfContext(nn.Module):
-    """Baseline of the encoder: it sees the words around a gap but not their order.
-
-        x_hat_e = W mean(x_c over the other words c of the sentence) + b
-
-    W and b are fitted with the objective of pretraining; the embeddings are the encoder's and are
-    not trained. So it measures what word order adds, given these embeddings.
-    """
-
-    def __init__(self, x: Float[Tensor, "vocabulary dim"]) -> None:
-        super().__init__()
-        dim = x.shape[1]
-        self.x = x
-        self.W = nn.Parameter(torch.eye(dim))
-        self.b = nn.Parameter(torch.zeros(dim))
-
-    def contexts(self, sentences: Sequence[Int[np.ndarray, " _"]]) -> Float[Tensor, "words dim"]:
-        """The x_hat of every word's gap, in reading order; b for the only word of a sentence."""
-        lengths = torch.tensor([len(sentence) for sentence in sentences])
-        words = self.x.index_select(0, torch.from_numpy(np.concatenate(sentences)))
-        which = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
-        total = words.new_zeros(len(lengths), words.shape[1]).index_add_(0, which, words)
-        others = (lengths - 1).clamp(min=1)[which].unsqueeze(1)
-        mean = (total.index_select(0, which) - words) / others
-        return torch.addmm(self.b, mean, self.W.t())
-
-
-def fit_bag(
-    x: Float[Tensor, "vocabulary dim"],
-    store: TokenStore,
-    share: Float[Tensor, " vocabulary"],
-    *,
-    seed: int = 1,
-) -> BagOfContext:
-    """Fit the baseline to the training sentences of pretraining.
-
-    `share` is the probability of each row to be drawn as a negative sample.
-    """
-    bag = BagOfContext(x)
-    adam = torch.optim.Adam(bag.parameters(), lr=BAG_RATE)
-    negatives = Negatives(share.numpy().astype(np.float64))
-    batches = SentenceBatches(store, BAG_BATCH, seed=seed).numbers()
-    random = np.random.default_rng(seed)
-    for done, numbers in zip(range(BAG_UPDATES), batches, strict=False):
-        batch = sentence_batch(store, numbers, negatives, BAG_NEGATIVES, random)
-        x_hat = bag.contexts(batch.sentences)
-        words = np.concatenate(batch.sentences)[:, None]
-        rows = torch.from_numpy(np.concatenate((words, batch.negatives), 1))
-        logits = torch.einsum("wnd,wd->wn", nn.functional.embedding(rows, x), x_hat)
-        sign = torch.ones(1 + BAG_NEGATIVES)
-        sign[0] = -1
-        adam.zero_grad()
-        (nn.functional.softplus(sign * logits).sum() / batch.words).backward()  # type: ignore[no-untyped-call]
-        for group in adam.param_groups:
-            group["lr"] = BAG_RATE * (1 - done / BAG_UPDATES)
-        adam.step()
-    return bag.requires_grad_(requires_grad=False)
