@@ -132,7 +132,7 @@ def test_a_run_resumes_with_nothing_but_its_folder(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "run"
-    other = (*SMALL, "--seed", "3", "--model.variant", "c", "--model.merging=max")
+    other = (*SMALL, "--seed", "3", "--model.variant", "C", "--model.merging=max")
     run("train", "--dataset", dataset, "--output-dir", folder, *other)
     results = RunFolder(folder).read_results()
     RunFolder(folder).results.unlink()

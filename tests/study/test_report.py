@@ -16,7 +16,7 @@ from dntm.evaluation.uncertainty import band, mean_and_error
 from dntm.study.config import StudyConfig, StudyFolder
 from dntm.study.document import Entry, Row, Table
 from dntm.study.models import PAPER_TABLE_3
-from dntm.study.report import as_csv, as_html, as_markdown, as_text, make_report, write_report
+from dntm.study.report import as_html, as_markdown, as_text, data_csv, make_report, write_report
 from dntm.study.results import read_results
 from dntm.study.tables import table_3
 from tests.study.synthetic import PAPER_LIKE, study
@@ -226,7 +226,7 @@ TABLE = Table(
 
 
 def test_csv_keeps_numbers_unrounded() -> None:
-    assert as_csv(TABLE.data) == 'model,value\n"A,1",0.3333333333333333\n'
+    assert data_csv(TABLE.data) == 'model,value\n"A,1",0.3333333333333333\n'
 
 
 def test_the_terminal_shows_notes_below_the_value() -> None:

@@ -10,8 +10,8 @@ import importlib
 import os
 import signal
 import sys
-from functools import partial
-from typing import Any, NoReturn
+from dataclasses import is_dataclass
+from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
 
 # Name: (module:class, description)
 COMMANDS = {
@@ -69,8 +69,7 @@ def _run(arguments: list[str] | None) -> None:
     try:
         module, _, title = COMMANDS[name][0].partition(":")
         command = getattr(importlib.import_module(f"dntm.cli.{module}"), title)
-        parse = getattr(command, "parse", None) or partial(_parse, command)
-        parse(rest, f"dntm {name}").run()
+        _parse(command, rest, f"dntm {name}").run()
         sys.stdout.flush()
     except (ValueError, OSError) as error:
         if isinstance(error, BrokenPipeError):
@@ -84,7 +83,31 @@ def _run(arguments: list[str] | None) -> None:
 def _parse(command: Any, arguments: list[str], prog: str) -> Any:
     import tyro
 
-    return tyro.cli(command, prog=prog, args=arguments)
+    default = command.defaults(arguments) if hasattr(command, "defaults") else tyro.MISSING_NONPROP
+    _describe_options(command)
+    config = (tyro.conf.DisallowNone,)
+    return tyro.cli(command, prog=prog, args=arguments, default=default, config=config)
+
+
+def _describe_options(command: Any) -> None:
+    """Show each option's docstring without line breaks, and no default that is None or empty."""
+    import tyro
+    from docstring_parser import parse_from_object
+
+    classes = filter(is_dataclass, reversed(command.__mro__))
+    options = [option for owner in classes for option in parse_from_object(owner).params]
+    texts = {option.arg_name: " ".join((option.description or "").split()) for option in options}
+    for name, kind in get_type_hints(command, include_extras=True).items():
+        of = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+        if is_dataclass(of):
+            _describe_options(of)
+        elif name in texts:
+            shown = tyro.conf.arg(help=texts[name], help_behavior_hint=_default)
+            command.__annotations__[name] = Annotated[kind, shown]
+
+
+def _default(value: str) -> str:
+    return "" if value in ("", "''", "None") else f"(default: {value})"
 
 
 def _help(words: list[str]) -> NoReturn:

@@ -4,7 +4,6 @@ Settings come from the recipe, then from a YAML file, then from the command line
 they come from the run folder.
 """
 
-import argparse
 import dataclasses
 import os
 import sys
@@ -19,7 +18,6 @@ import tyro
 from tqdm import tqdm
 
 from dntm.cli.runs import Computing, print_groups
-from dntm.model.config import LETTERS
 from dntm.settings import merged, read_yaml
 from dntm.study.recipes import PRETRAINING, RECIPES
 from dntm.training.config import PretrainConfig, TrainConfig
@@ -30,6 +28,16 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", TrainConfig, PretrainConfig)
 MISSING: Any = tyro.MISSING
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """The options that determine the defaults of all others."""
+
+    recipe: str | None = None
+    config: Path | None = None
+    output_dir: Path | None = None
+    resume: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,26 +55,18 @@ class _RunOptions(Computing):
         """Checked when the settings are complete."""
 
     @classmethod
-    def parse(cls, arguments: list[str], prog: str) -> Self:
-        """Parse the options of a command.
+    def defaults(cls, arguments: list[str]) -> Self:
+        """The settings of the recipe, changed by the YAML file of --config.
 
-        Their defaults are those of the recipe, changed by the YAML file of --config. With --resume
-        and neither of the two, they are the settings of the run in the output folder.
+        With --resume and neither of the two, the settings of the run in the output folder.
         """
-        first = argparse.ArgumentParser(prog=prog, add_help=False, allow_abbrev=False)
-        first.add_argument("--recipe")
-        first.add_argument("--config", type=Path)
-        first.add_argument("--output-dir", "--output_dir", type=Path)
-        first.add_argument("--resume", action="store_true")
-        given, _ = first.parse_known_args(arguments)
+        given, _ = tyro.cli(_Source, args=arguments, add_help=False, return_unknown_args=True)
         settings = given.config
         if given.resume and given.output_dir and not (given.config or given.recipe):
             saved = given.output_dir / "config.yaml"
             settings = saved if saved.exists() else None
         default = cls.of_recipe(given.recipe)
-        if settings:
-            default = merged(default, read_yaml(settings), str(settings))
-        return tyro.cli(cls, prog=prog, args=_with_variant(arguments), default=default)
+        return merged(default, read_yaml(settings), str(settings)) if settings else default
 
     @classmethod
     def of_recipe(cls, recipe: str | None) -> Self:
@@ -146,18 +146,6 @@ class Pretrain(_RunOptions, PretrainConfig):
             _show_pretraining(run, config.training.iterations, read, display)
         if is_first_process():
             print(f"run: {config.output_dir}")
-
-
-def _with_variant(arguments: list[str]) -> list[str]:
-    """Replace A, B, C or D, the paper's names of the variants, by the full names."""
-    option, words = "--model.variant", list(arguments)
-    for i, (before, word) in enumerate(zip(["", *words], words, strict=False)):
-        name, _, value = word.partition("=")
-        if before == option:
-            words[i] = LETTERS.get(word.upper(), word)
-        elif name == option and value:
-            words[i] = f"{option}={LETTERS.get(value.upper(), value)}"
-    return words
 
 
 def is_first_process() -> bool:

@@ -19,7 +19,7 @@ Extension = Literal[
 NEED_DYNAMIC_INPUT: tuple[Extension, ...] = ("entity-residual", "naming")
 """Extensions that only work with dynamic input embeddings."""
 LETTERS: dict[str, Variant] = {"A": "baseline", "B": "input", "C": "output", "D": "both"}
-"""The paper's names of the variants, accepted wherever a variant is."""
+"""The paper's names of the variants; a config always has the long name."""
 
 LARGEST_SIZE = 10_000_000
 """Of any dimension; a larger number is a mistake, and products of such sizes would overflow."""
@@ -41,8 +41,9 @@ class ModelConfig:
     """Rows of the embedding tables: special tokens, entities and words together."""
     entities: int = 50
     """How many of these rows belong to entities."""
-    variant: Variant = "both"
-    """Where entities have dynamic embeddings: nowhere (A), input (B), output (C) or both (D)."""
+    variant: Literal[Variant, "A", "B", "C", "D"] = "both"
+    """Where entities have dynamic embeddings: nowhere (baseline, A), in the input (B), in the
+    output (C) or in both (D)."""
     merging: Merging = "gru-relu"
     """How an entity's contexts are merged into one representation."""
     extensions: tuple[Extension, ...] = ()

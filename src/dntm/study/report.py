@@ -9,9 +9,7 @@ tables/*.csv             numbers that are not rounded; runs.csv: time, memory, m
 Page and text are Jinja templates.
 """
 
-import csv
 import dataclasses
-import io
 import re
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
@@ -21,6 +19,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from dntm.evaluation.records import as_csv
 from dntm.evaluation.uncertainty import FEWEST
 from dntm.files import new_folder, write_text
 from dntm.study.claims import claims
@@ -60,12 +59,12 @@ def write_report(folder: StudyFolder, target: Path | None = None) -> Report:
         write_text(new / "report.html", as_html(report))
         write_text(new / "report.md", as_markdown(report))
         write_text(new / "documents.csv", documents_csv(results))
-        write_text(new / "tables" / "runs.csv", as_csv(_runs_data(results)))
+        write_text(new / "tables" / "runs.csv", data_csv(_runs_data(results)))
         for table in report.tables:
-            write_text(new / "tables" / f"{table.key}.csv", as_csv(table.data))
+            write_text(new / "tables" / f"{table.key}.csv", data_csv(table.data))
         for figure in report.figures:
             write_text(new / "figures" / f"{figure.key}.svg", figure.svg)
-            write_text(new / "figures" / f"{figure.key}.csv", as_csv(figure.data))
+            write_text(new / "figures" / f"{figure.key}.csv", data_csv(figure.data))
     return report
 
 
@@ -169,13 +168,9 @@ def as_markdown(report: Report) -> str:
     return environment.get_template("report.md").render(report=report, fewest=FEWEST)
 
 
-def as_csv(data: Data) -> str:
+def data_csv(data: Data) -> str:
     """The numbers of a table or a figure."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(data[0]) if data else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(data)
-    return text.getvalue()
+    return as_csv(list(data[0]) if data else [], [list(row.values()) for row in data])
 
 
 def as_text(table: Table) -> str:
