@@ -160,6 +160,6 @@ def test_entities_that_the_model_cannot_tell_apart_are_ties() -> None:
             table[3:6] = table[3]
 
     scorer = Scorer(model, Vocabulary(tuple("abcdef"), entities=3))
-    completions = scorer.complete([(TALE, TEXT.gaps)])
+    completions = scorer.complete([TEXT])
 
     assert ClozeRecords.of([TEXT], completions).quantile.tolist() == [0.0] * len(TEXT.gaps)

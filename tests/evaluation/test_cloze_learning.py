@@ -50,8 +50,7 @@ def test_a_trained_dynamic_model_beats_chance_and_an_untrained_one_does_not() ->
 
     def cloze() -> ClozeSummary:
         scorer = Scorer(model, VOCABULARY)
-        filled = scorer.complete((text.document, text.gaps) for text in texts)
-        return summarize_cloze(ClozeRecords.of(texts, filled))
+        return summarize_cloze(ClozeRecords.of(texts, scorer.complete(texts)))
 
     untrained = cloze()
     train(model, rng, updates=320)

@@ -139,7 +139,7 @@ def test_perplexities_are_those_of_the_records(made: StudyFolder) -> None:
     for name in ("A", "C-max", "D-gru-relu"):
         runs = [Records.read(made.path / f"runs/{name}-{seed}/records-test.csv") for seed in (1, 2)]
         for group in ("all", "reappearing", "following", "non_entities"):
-            values = np.array([score_groups(run)[group].perplexity for run in runs])
+            values = np.array([score_groups(run)[group]["perplexity"] for run in runs])
             mean, error = mean_and_error(values)
             assert float(rows[name][group]) == pytest.approx(float(mean), rel=1e-12)
             assert float(rows[name][f"{group}_error"]) == pytest.approx(float(error), rel=1e-6)

@@ -111,7 +111,7 @@ def test_baselines_are_added_to_a_study_and_have_a_table(
     assert list(shown) == ["A", "n-gram", "A-cache", "D-transformer", "D-pointer"]
     for model, row in shown.items():
         records = Records.read(folder.path / "runs" / f"{model}-1" / "records-test.csv")
-        assert row["all"] == pytest.approx(score_groups(records)["all"].perplexity)
+        assert row["all"] == pytest.approx(score_groups(records)["all"]["perplexity"])
         assert (row["all_ratio"] is None) == (model == "A")
     assert shown["A"]["parameters"] == shown["A-cache"]["parameters"]
     assert any("Missing: D-gru-relu-1" in line for line in report.summary)

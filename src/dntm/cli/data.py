@@ -16,7 +16,7 @@ from dntm.corpus.dataset import Dataset, LeftOut, Split, SplitStatistics, join_d
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.document import Document, Token
 from dntm.corpus.storyworld import StoryworldConfig, build_storyworld
-from dntm.evaluation.groups import as_plain, score_groups
+from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import ideal_records
 from dntm.files import resolved
 from dntm.settings import cut
@@ -70,7 +70,7 @@ def print_ideal(dataset: Dataset) -> None:
     """Print the perplexity of the ideal reader, if the text's distribution is known."""
     for split in dataset.splits:
         if ideal := ideal_records(dataset, split):
-            print_groups(f"ideal reader, {split}", {"perplexity": as_plain(score_groups(ideal))})
+            print_groups(f"ideal reader, {split}", {"perplexity": score_groups(ideal)})
 
 
 def _print_row(label: str, cells: Iterable[str]) -> None:

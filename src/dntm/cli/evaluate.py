@@ -33,7 +33,7 @@ from dntm.corpus.document import AnonymizedDocument, files_below
 from dntm.corpus.token_store import TokenStore, read_sentences
 from dntm.corpus.vocabulary import load_vocabulary
 from dntm.evaluation.cloze import ClozeRecords, ClozeText, summarize_cloze
-from dntm.evaluation.groups import Group, as_plain, score_groups
+from dntm.evaluation.groups import Group, score_groups
 from dntm.evaluation.records import Records, Table, as_csv, ideal_records, records_of
 from dntm.evaluation.uncertainty import (
     Comparison,
@@ -41,6 +41,7 @@ from dntm.evaluation.uncertainty import (
     document_rows,
     group_sums,
     paired_bootstrap,
+    stacked,
     sum_columns,
     whole_documents,
 )
@@ -181,13 +182,13 @@ class Evaluate(Computing):
         for model in models:
             with self._reading(model, corpus, evict=True) as (dataset, documents):
                 if ideal := ideal_records(dataset, self.split):
-                    ideal_row["ideal reader"] = as_plain(score_groups(ideal))
+                    ideal_row["ideal reader"] = score_groups(ideal)
                 for added, scorer in self._scorers(model, dataset):
                     name = f"{model} + {added}" if added else model
                     records = records_of(scorer, tqdm(documents, name, unit=" documents"))
-                    table[name] = as_plain(score_groups(records))
+                    table[name] = score_groups(records)
                     seeds.setdefault(self._row(name, models), []).append(records)
-                    groups = [group_sums([records], group) for group in Group]
+                    groups = [group_sums(records, group) for group in Group]
                     sums += [[name, *row] for row in document_rows(groups)]
                     file = f"records-{self.split}-{added}".rstrip("-")
                     self._write(records, file, model, dataset)
@@ -240,7 +241,10 @@ class Evaluate(Computing):
         """Every other row by token group, compared with `against`."""
         document = document_names(dataset.information)
         sums = {
-            name: {group: whole_documents(group_sums(runs, group), document) for group in Group}
+            name: {
+                group: whole_documents(stacked([group_sums(run, group) for run in runs]), document)
+                for group in Group
+            }
             for name, runs in seeds.items()
         }
         base = sums.pop(str(self.against))
@@ -273,8 +277,7 @@ class Evaluate(Computing):
                 "expected an entity that reappears after another one"
             )
         scorer = model_of(_folder(model), dataset, self.device)
-        filled = scorer.complete((text.document, text.gaps) for text in texts)
-        bar = tqdm(filled, model, total=len(texts), unit=" documents")
+        bar = tqdm(scorer.complete(texts), model, total=len(texts), unit=" documents")
         return ClozeRecords.of(texts, bar)
 
 

@@ -137,14 +137,12 @@ def _perplexities(run: Path, static: Path | None, dataset: Path) -> str:
 def _scores(static: Path, dataset: Path, splits: list[str]) -> dict[str, Any]:
     """The scores of a baseline by split."""
     from dntm.corpus.dataset import Dataset
-    from dntm.evaluation.groups import as_plain, score_groups
+    from dntm.evaluation.groups import score_groups
     from dntm.evaluation.records import records_of
     from dntm.model.scorer import Scorer
 
     model, texts = Scorer.load(static), Dataset.open(dataset)
-    return {
-        split: as_plain(score_groups(records_of(model, texts.documents(split)))) for split in splits
-    }
+    return {split: score_groups(records_of(model, texts.documents(split))) for split in splits}
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

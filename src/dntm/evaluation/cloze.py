@@ -23,8 +23,8 @@ The expected values of a random choice among n candidates:
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -38,8 +38,7 @@ TIE = 1e-4
 """In nats. Smaller differences may be rounding errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClozeText:
+class ClozeText(NamedTuple):
     """A document and its gaps in reading order."""
 
     document: AnonymizedDocument
@@ -79,17 +78,8 @@ class ClozeRecords(Table):
     @classmethod
     def of(cls, texts: Iterable[ClozeText], filled: "Iterable[Completions]") -> Self:
         """Rank the candidates of every gap."""
-        names: list[str] = []
-        rows: list[tuple[float, ...]] = []
-        for text, scores in zip(texts, filled, strict=True):
-            names.extend([text.document.name] * len(text.gaps))
-            rows.extend(_rank(text, scores))
-        table = np.array(rows, dtype=np.float64).reshape(len(rows), len(fields(cls)) - 1)
-        columns: dict[str, Any] = {
-            field.name: values.astype(np.int64 if field.type == Integers else np.float64)
-            for field, values in zip(fields(cls)[1:], table.T, strict=True)
-        }
-        return cls(document=names, **columns)
+        pairs = zip(texts, filled, strict=True)
+        return cls.of_rows(row for text, scores in pairs for row in _rank(text, scores))
 
 
 def _gaps(document: AnonymizedDocument, *, same_sentence: bool) -> Iterator[Gap]:
@@ -110,8 +100,8 @@ def _quantile(rank: int, candidates: int) -> float:
     return (candidates - rank) / (candidates - 1)
 
 
-def _rank(text: ClozeText, scores: "Completions") -> Iterator[tuple[float, ...]]:
-    """The numbers of each gap, in the order of the fields of ClozeRecords."""
+def _rank(text: ClozeText, scores: "Completions") -> Iterator[tuple[str | float, ...]]:
+    """The record of each gap, in the order of the fields of ClozeRecords."""
     sizes = [len(gap.candidates) for gap in text.gaps]
     for column in scores:
         check_scores(text.document.name, column, sum(sizes), "log-likelihoods")
@@ -125,6 +115,7 @@ def _rank(text: ClozeText, scores: "Completions") -> Iterator[tuple[float, ...]]
             for values in (by_sentence, by_rest)
         )
         yield (
+            text.document.name,
             *(gap.sentence + 1, gap.position + 1, gap.entity, gap.occurrence, size),
             *(rank, _quantile(rank, size), rank == 1, by_sentence[true] - others.max()),
             *(rest_rank, _quantile(rest_rank, size)),

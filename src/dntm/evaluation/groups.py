@@ -16,7 +16,7 @@ Departure: the paper's Figure 6 says "entities" and gives no bins. Here it shows
 entities, with bins of our own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -61,20 +61,6 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class GroupScore:
-    """Sums over the tokens of a group."""
-
-    tokens: int
-    nats: float
-    """The negative sum of the log-probabilities."""
-
-    @property
-    def perplexity(self) -> float:
-        """The exponential of the mean surprisal; nan for an empty group."""
-        return float(np.exp(self.nats / self.tokens)) if self.tokens else float("nan")
-
-
 def groups_of(occurrence: Integers, follows: Integers) -> dict[str, NDArray[np.bool_]]:
     """A mask over tokens for each group. An entity right after an entity is in two groups.
 
@@ -101,20 +87,14 @@ def token_groups(records: Records) -> dict[str, NDArray[np.bool_]]:
     return groups_of(records.occurrence, records.follows)
 
 
-def score_groups(records: Records) -> dict[str, GroupScore]:
-    """The number of tokens and the sum of nats of each group."""
-    return {
-        group: GroupScore(int(mask.sum()), float(-records.log_probability[mask].sum()))
-        for group, mask in token_groups(records).items()
-    }
-
-
-def as_plain(scores: Mapping[str, GroupScore]) -> dict[str, dict[str, float]]:
-    """The scores as JSON values."""
-    return {
-        str(group): {"perplexity": score.perplexity, "tokens": score.tokens, "nats": score.nats}
-        for group, score in scores.items()
-    }
+def score_groups(records: Records) -> dict[str, dict[str, float]]:
+    """Perplexity, number of tokens and sum of nats of each group; nan for an empty group."""
+    scores = {}
+    for group, mask in token_groups(records).items():
+        tokens, nats = int(mask.sum()), float(-records.log_probability[mask].sum())
+        perplexity = float(np.exp(nats / tokens)) if tokens else float("nan")
+        scores[str(group)] = {"perplexity": perplexity, "tokens": tokens, "nats": nats}
+    return scores
 
 
 @dataclass(frozen=True, slots=True)

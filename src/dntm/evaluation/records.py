@@ -45,29 +45,40 @@ class Table:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a file written by `write`; InputError names the line that is damaged."""
-        types = {field.name: _TYPES[field.type] for field in fields(cls)}
-        columns: dict[str, Any] = {name: [] for name in types}
         with path.open(encoding="utf-8", newline="") as handle:
             reader = csv.reader(handle)
             try:
-                rows = [(reader.line_num, row) for row in reader]
-            except (csv.Error, UnicodeDecodeError) as error:
-                raise InputError(str(path), reader.line_num, f"not a CSV file: {error}") from None
-        if not rows or rows[0][1] != list(types):
-            raise InputError(str(path), 1, f"expected the columns {', '.join(types)}")
-        for line, row in rows[1:]:
+                return cls.of_rows(cls._parsed(reader))
+            except (csv.Error, ValueError) as error:
+                raise InputError(str(path), reader.line_num, str(error)) from None
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Sequence[Any]]) -> Self:
+        """Make a table of rows with one value per field."""
+        columns = list(zip(*rows, strict=True)) or [()] * len(fields(cls))
+        typed: dict[str, Any] = {}
+        for field, column in zip(fields(cls), columns, strict=True):
+            type_ = _TYPES[field.type]
+            typed[field.name] = list(column) if type_ is str else np.array(column, type_)
+        return cls(**typed)
+
+    @classmethod
+    def _parsed(cls, lines: Iterator[list[str]]) -> Iterator[list[Any]]:
+        types = {field.name: _TYPES[field.type] for field in fields(cls)}
+        if next(lines, None) != list(types):
+            raise ValueError(f"expected the columns {', '.join(types)}")
+        for row in lines:
             if len(row) != len(types):
-                raise InputError(str(path), line, f"{len(row)} values, expected {len(types)}")
-            for (name, type_), cell in zip(types.items(), row, strict=True):
-                try:
-                    columns[name].append(type_(cell))
-                except ValueError:
-                    expected = "a whole number" if type_ is int else "a number"
-                    raise InputError(
-                        str(path), line, f"found {cell!r}, expected {expected}"
-                    ) from None
-        numbers = {n: np.array(columns[n], type_) for n, type_ in types.items() if type_ is not str}
-        return cls(**columns | numbers)
+                raise ValueError(f"{len(row)} values, expected {len(types)}")
+            yield [_converted(cell, type_) for cell, type_ in zip(row, types.values(), strict=True)]
+
+
+def _converted(cell: str, type_: Any) -> Any:
+    try:
+        return type_(cell)
+    except ValueError:
+        expected = "a whole number" if type_ is int else "a number"
+        raise ValueError(f"found {cell!r}, expected {expected}") from None
 
 
 def as_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -115,42 +126,30 @@ class Records(Table):
         cls, documents: Iterable[AnonymizedDocument], log_probabilities: Iterable[Floats]
     ) -> Self:
         """Combine the tokens of each document with their log-probabilities."""
-        names: list[str] = []
-        tokens: list[str] = []
-        columns: list[tuple[int, ...]] = []
-        scores: list[Floats] = []
-        for document, scored in zip(documents, log_probabilities, strict=True):
-            described = list(_describe(document))
-            check_scores(document.name, scored, len(described), "log-probabilities")
-            names.extend([document.name] * len(described))
-            tokens.extend(token for token, _ in described)
-            columns.extend(numbers for _, numbers in described)
-            scores.append(np.asarray(scored, dtype=np.float64))
-        table = np.array(columns, dtype=np.int64).reshape(-1, 7)
-        integers = [field.name for field in fields(cls) if field.type == Integers]
-        return cls(
-            document=names,
-            token=tokens,
-            log_probability=np.concatenate(scores) if scores else np.zeros(0),
-            **{name: table[:, i] for i, name in enumerate(integers)},
-        )
+
+        def rows() -> Iterator[tuple[Any, ...]]:
+            for document, scored in zip(documents, log_probabilities, strict=True):
+                described = list(_describe(document))
+                check_scores(document.name, scored, len(described), "log-probabilities")
+                for row, score in zip(described, scored.tolist(), strict=True):
+                    yield document.name, *row, score
+
+        return cls.of_rows(rows())
 
 
-def _describe(document: AnonymizedDocument) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Each token with the integer columns of its record, in the order of the fields."""
+def _describe(document: AnonymizedDocument) -> Iterator[tuple[int | str, ...]]:
+    """The columns of each token's record except document and score, in the order of the fields."""
     seen: dict[int, int] = {}
     for s, sentence in enumerate(document.sentences, start=1):
         follows = 0
         for p, token in enumerate([*sentence, "<eos>"], start=1):
-            antecedents, follows_occurrence = len(seen), seen.get(follows, 0)
+            before = (follows, seen.get(follows, 0), len(seen))
             if isinstance(token, int):
                 seen[token] = seen.get(token, 0) + 1
-                numbers = (s, p, token, seen[token], follows, follows_occurrence, antecedents)
-                yield f"[{token}]", numbers
-                follows = token
+                yield s, p, f"[{token}]", token, seen[token], *before
             else:
-                yield token, (s, p, 0, 0, follows, follows_occurrence, antecedents)
-                follows = 0
+                yield s, p, token, 0, 0, *before
+            follows = token if isinstance(token, int) else 0
 
 
 def records_of(model: "LanguageModel", documents: Iterable[AnonymizedDocument]) -> Records:

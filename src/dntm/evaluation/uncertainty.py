@@ -10,6 +10,7 @@ The bootstrap needs only each document's sum of nats (or quantiles) and its coun
 the mean over seeds of exp(nats / tokens), or of sum / count.
 """
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dntm.evaluation.cloze import ClozeRecords
 from dntm.evaluation.groups import Curve, Group, token_groups
@@ -93,18 +95,30 @@ def band(curves: Sequence[Curve]) -> Band:
     return Band(edges, tokens, *mean_and_error(np.exp(means)))
 
 
-def group_sums(runs: Sequence[Records], group: str) -> DocumentSums:
-    """The nats and tokens of a token group by document; one run per seed."""
-    masks = [token_groups(run)[Group(group)] for run in runs]
-    values = [-run.log_probability[mask] for run, mask in zip(runs, masks, strict=True)]
-    names = [list(np.array(run.document)[mask]) for run, mask in zip(runs, masks, strict=True)]
-    return _sums(names, values, perplexity=True)
+def group_sums(records: Records, group: str) -> DocumentSums:
+    """The nats and tokens of a token group by document."""
+    mask = token_groups(records)[Group(group)]
+    names = np.asarray(records.document, dtype=np.str_)[mask]
+    nats = -records.log_probability[mask]
+    return _added_up(names, [nats], np.ones(len(nats)), perplexity=True)
 
 
-def cloze_sums(runs: Sequence[ClozeRecords], column: str = "quantile") -> DocumentSums:
-    """The quantiles (or another column) and gaps by document; one run per seed."""
-    values = [np.asarray(getattr(run, column), dtype=np.float64) for run in runs]
-    return _sums([run.document for run in runs], values, perplexity=False)
+def cloze_sums(records: ClozeRecords) -> DocumentSums:
+    """The quantiles and gaps by document."""
+    counts = np.ones(len(records))
+    return _added_up(records.document, [records.quantile], counts, perplexity=False)
+
+
+def stacked(seeds: Sequence[DocumentSums]) -> DocumentSums:
+    """The sums of several seeds; ValueError if they are sums over different texts."""
+    first = seeds[0]
+    if not all(_same_text(first, other) for other in seeds):
+        raise ValueError("the runs of one model have scored different texts")
+    return dataclasses.replace(first, sums=np.concatenate([seed.sums for seed in seeds]))
+
+
+def _same_text(a: DocumentSums, b: DocumentSums) -> bool:
+    return a.documents == b.documents and np.array_equal(a.counts, b.counts)
 
 
 def document_names(dataset: Mapping[str, Any]) -> Callable[[str], str]:
@@ -142,10 +156,7 @@ def interval(values: Floats) -> tuple[float, float]:
 
 def paired_bootstrap(baseline: DocumentSums, other: DocumentSums, *, seed: int = 0) -> Comparison:
     """Difference and ratio of two models, with 95 % intervals over resampled documents."""
-    same_text = baseline.documents == other.documents and np.array_equal(
-        baseline.counts, other.counts
-    )
-    if not same_text or baseline.perplexity != other.perplexity:
+    if not _same_text(baseline, other) or baseline.perplexity != other.perplexity:
         raise ValueError("sums over different texts or of different kinds, expected a pair")
     documents = len(baseline.documents)
     drawn = resampled(documents, seed).astype(np.float64)
@@ -163,16 +174,8 @@ def paired_bootstrap(baseline: DocumentSums, other: DocumentSums, *, seed: int =
     )
 
 
-def _sums(
-    names: Sequence[Sequence[str]], values: Sequence[Floats], *, perplexity: bool
-) -> DocumentSums:
-    if any(list(found) != list(names[0]) for found in names):
-        raise ValueError("runs over different texts, expected the same documents in all")
-    return _added_up(names[0], values, np.ones(len(names[0])), perplexity=perplexity)
-
-
 def _added_up(
-    names: Sequence[str], values: Iterable[Floats], counts: Floats | Integers, *, perplexity: bool
+    names: ArrayLike, values: Iterable[Floats], counts: Floats | Integers, *, perplexity: bool
 ) -> DocumentSums:
     """Add up the values and counts of equal names."""
     documents, which = np.unique(np.asarray(names, dtype=np.str_), return_inverse=True)

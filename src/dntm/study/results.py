@@ -4,7 +4,7 @@ Each run is reduced to sums per document, of every token group and of the cloze 
 curves of Figures 4 to 6.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from dntm.evaluation.uncertainty import (
     document_names,
     document_rows,
     group_sums,
+    stacked,
     sum_columns,
     whole_documents,
 )
@@ -75,7 +76,7 @@ class ModelResults:
 
     def sums(self, group: str) -> DocumentSums:
         """Sums of a token group or of the cloze test by document, one row per seed."""
-        return _stacked([run.sums[group] for run in self.runs])
+        return stacked([run.sums[group] for run in self.runs])
 
     def values(self, group: str) -> Floats:
         """One perplexity or mean quantile per seed; nan if there is nothing to count."""
@@ -161,7 +162,7 @@ def _read(path: Path, run: StudyRun, document: Callable[[str], str]) -> RunResul
     parameters = read_json(path / RESULTS)["parameters"]
     metrics = path / "metrics.jsonl"
     lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
-    sums = {g: group_sums([records], g) for g in PAPER_GROUPS} | {CLOZE_TEST: cloze_sums([cloze])}
+    sums = {g: group_sums(records, g) for g in PAPER_GROUPS} | {CLOZE_TEST: cloze_sums(cloze)}
     return RunResults(
         run=run,
         sums={name: whole_documents(found, document) for name, found in sums.items()},
@@ -177,15 +178,3 @@ def _read(path: Path, run: StudyRun, document: Callable[[str], str]) -> RunResul
 def _sessions(path: Path) -> Sessions:
     machine = path / "machine.json"
     return list(read_json(machine)["sessions"]) if machine.exists() else []
-
-
-def _stacked(sums: Sequence[DocumentSums]) -> DocumentSums:
-    """Sums of several seeds; ValueError if they are sums over different texts."""
-    first = sums[0]
-    if any(
-        s.documents != first.documents or not np.array_equal(s.counts, first.counts) for s in sums
-    ):
-        raise ValueError("runs of one model have scored different texts")
-    return DocumentSums(
-        first.documents, np.concatenate([s.sums for s in sums]), first.counts, first.perplexity
-    )

@@ -140,8 +140,7 @@ def _score(folder: StudyFolder, run: StudyRun, dataset: Dataset) -> None:
     if run.model.letter and not (path / CLOZE).exists():
         assert isinstance(model, Scorer)
         texts = [ClozeText.of(document) for document in documents]
-        filled = model.complete((text.document, text.gaps) for text in texts)
-        ClozeRecords.of(texts, filled).write(path / CLOZE)
+        ClozeRecords.of(texts, model.complete(texts)).write(path / CLOZE)
 
 
 def _load(

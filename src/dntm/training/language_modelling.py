@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import Vocabulary, entity_rows
-from dntm.evaluation.groups import as_plain, score_groups
+from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import records_of
 from dntm.model.checkpoint import save_pretrained
 from dntm.model.extensions.naming import naming_term
@@ -218,8 +218,8 @@ def _validate(state: TrainingState[DynamicTextModel], run: _Run) -> dict[str, fl
     position.validations += 1
     with state.ema_weights():
         scores = score_groups(records_of(Scorer(state.model, run.vocabulary), run.dev))
-        state.check_loss(scores["all"].nats / scores["all"].tokens)
-        perplexities = {g: score.perplexity for g, score in scores.items()}
+        state.check_loss(scores["all"]["nats"] / scores["all"]["tokens"])
+        perplexities = {g: score["perplexity"] for g, score in scores.items()}
         is_best = perplexities["all"] < position.best
         if is_best:
             position.best = perplexities["all"]
@@ -247,5 +247,5 @@ def _write_results(trained: DynamicTextModel, run: _Run) -> None:
         "total": parameter_count(best.model.config),
         "finetuned": sum(p.numel() for p in trained.parameters() if p.requires_grad),
     }
-    dev = as_plain(score_groups(records_of(best, run.dev)))
+    dev = score_groups(records_of(best, run.dev))
     run.folder.write_results({"parameters": sizes, "splits": {"dev": dev}})
