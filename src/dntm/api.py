@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 from dntm.model.scorer import Scorer
 from dntm.settings import merged
-from dntm.study.recipes import RECIPES
+from dntm.study.config import RECIPES
 from dntm.training.config import RUN, TrainConfig
 from dntm.training.language_modelling import train_run
 from dntm.training.processes import Device, set_threads

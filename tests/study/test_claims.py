@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dntm.evaluation.records import Records
-from dntm.study.claims import claims
-from dntm.study.document import Claim
+from dntm.study.claims import Claim, claims
 from dntm.study.results import read_results
 from tests.study.synthetic import PAPER_LIKE, study
 

@@ -14,11 +14,10 @@ from dntm.evaluation.groups import by_occurrence, score_groups
 from dntm.evaluation.records import Records
 from dntm.evaluation.uncertainty import band, mean_and_error
 from dntm.study.config import StudyConfig, StudyFolder
-from dntm.study.document import Entry, Row, Table
 from dntm.study.models import PAPER_TABLE_3
 from dntm.study.report import as_html, as_markdown, as_text, data_csv, make_report, write_report
 from dntm.study.results import read_results
-from dntm.study.tables import table_3
+from dntm.study.tables import Entry, Row, Table, table_3
 from tests.study.synthetic import PAPER_LIKE, study
 
 VOID = {"meta", "br"}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dntm.cli.main import main
-from dntm.study.schedule import last_line
+from dntm.study.run import last_line
 from tests.study.small_study import kill_all, reproduce, results
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads processes from /proc")

@@ -79,7 +79,7 @@ class Reproduce:
         selected = select_runs(config, self.only)
         save_settings(folder, config)
         if self.list_:
-            from dntm.study.schedule import run_command
+            from dntm.study.run import run_command
 
             for run in selected:
                 print(shlex.join(run_command(folder, run)))
@@ -113,7 +113,8 @@ class Reproduce:
         return with_baselines(changed) if self.baselines else changed
 
     def _execute_one(self, folder: StudyFolder, config: StudyConfig, name: str) -> None:
-        from dntm.study.schedule import end_with_parent
+        from dntm.study.run import end_with_parent, run_one
+        from dntm.training.processes import Interrupted, set_threads
 
         end_with_parent()
         runs = {run.name: run for run in all_runs(config)}
@@ -121,9 +122,6 @@ class Reproduce:
             raise ValueError(
                 f"{folder.path} has no run {name!r}, expected one of {', '.join(runs)}"
             )
-        from dntm.study.run import run_one
-        from dntm.training.processes import Interrupted, set_threads
-
         set_threads(self.threads)
         try:
             run_one(folder, config, runs[name], _log)
@@ -136,8 +134,7 @@ class Reproduce:
         print(f"runs: {len(selected)}, finished: {len(selected) - len(unfinished)}", flush=True)
         if not unfinished:
             return
-        from dntm.study.run import ensure_dataset, ensure_pretraining
-        from dntm.study.schedule import run_all
+        from dntm.study.run import ensure_dataset, ensure_pretraining, run_all
         from dntm.training.processes import Interrupted, set_threads
 
         threads = self.threads or int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from dntm.cli.runs import Computing, print_groups
 from dntm.settings import merged, read_yaml
-from dntm.study.recipes import PRETRAINING, RECIPES
+from dntm.study.config import PRETRAINING, RECIPES
 from dntm.training.config import PretrainConfig, TrainConfig
 
 if TYPE_CHECKING:

@@ -8,27 +8,29 @@ hold if one of them points the other way. Otherwise it is unclear.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from dntm.evaluation.groups import Group
 from dntm.evaluation.records import Floats
 from dntm.evaluation.uncertainty import Comparison
-from dntm.study.document import (
-    Claim,
-    Verdict,
-    compare,
-    interval,
-    listed,
-    percent,
-    percent_interval,
-    signed,
-)
 from dntm.study.models import MERGING_TITLES
 from dntm.study.results import CLOZE_TEST, ModelResults, StudyResults
+from dntm.study.tables import interval, percent, percent_interval, signed
 
+Verdict = Literal["holds", "unclear", "does not hold", "not tested"]
 Models = Mapping[str, ModelResults]
 A, B, C, D = "A", "B-gru-relu", "C-gru-relu", "D-gru-relu"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper, and whether it holds here."""
+
+    statement: str
+    verdict: Verdict
+    finding: str
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def _judged(models: Models, statement: str, pairs: Sequence[Pair], judge: Judge)
 
 
 def _compare(models: Models, name: str, other: str, group: str) -> PairedComparison | None:
-    found = compare(models[other].sums(group), models[name].sums(group))
+    found = models[name].compared_with(models[other], group)
     seeds = models[name].values(group), models[other].values(group)
     lower_is_better = group != CLOZE_TEST
     return PairedComparison(name, other, found, lower_is_better, seeds) if found else None
@@ -149,6 +151,11 @@ def _latest_is_worst(models: Models, found: Sequence[PairedComparison]) -> tuple
         f"Highest perplexity of all tokens: {listed(worst)}. In {clear} of {len(found)} "
         "comparisons another merging function is clearly better than the latest context."
     )
+
+
+def listed(words: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else list(words))
 
 
 def _better(group: str, *pairs: tuple[str, str]) -> tuple[list[Pair], Judge]:

@@ -1,4 +1,9 @@
-"""Settings of a study, the presets, and the files of a study folder. Torch is not imported here.
+"""Recipes, presets, settings and files of a study (Section 5). Torch is not imported here.
+
+A recipe is a model size with training settings, for `dntm train`, `dntm pretrain` and the presets
+of `dntm reproduce`. `paper` is that of Section 5.1.
+
+Departure: all recipes except `paper`.
 
 STUDY/study.yaml           these settings
 STUDY/dataset/             the dataset
@@ -20,11 +25,93 @@ from dntm.files import write_text
 from dntm.model.config import ModelConfig
 from dntm.settings import merged, read_yaml, settle, to_yaml
 from dntm.study.models import BASELINES, MODELS, PAPER_MODELS, StudyModel
-from dntm.study.recipes import PRETRAINING, RECIPES
-from dntm.training.config import PretrainRecipe, Recipe
+from dntm.training.config import EncoderConfig, PretrainRecipe, Recipe
 
 RESULTS, RECORDS, CLOZE = "all_results.json", "records-test.csv", "cloze-test.csv"
 """Files of a finished run. Models beyond the paper have no cloze test."""
+
+_MODERN = ModelConfig(
+    embedding_dim=256,
+    hidden_dim=256,
+    encoder_dim=128,
+    context_dim=128,
+    tied=True,
+    dropout_embedding=0.3,
+    dropout_hidden=0.4,
+    dropout_context=0.2,
+)
+_MODERN_TRAINING = Recipe(
+    learning_rate=2e-3,
+    batch=4,
+    epochs=10,
+    weight_decay=0.05,
+    schedule="cosine",
+    warmup=0.05,
+    average=0.998,
+)
+_QUICK = ModelConfig(
+    embedding_dim=96,
+    hidden_dim=96,
+    encoder_dim=64,
+    context_dim=64,
+    tied=True,
+    dropout_embedding=0.1,
+    dropout_hidden=0.2,
+    dropout_context=0.1,
+)
+_QUICK_TRAINING = dataclasses.replace(
+    _MODERN_TRAINING, learning_rate=3e-3, batch=2, epochs=5, validations=1, average=0.995
+)
+_NAMING = ModelConfig(
+    merging="attention",
+    embedding_dim=100,
+    hidden_dim=256,
+    encoder_dim=256,
+    context_dim=256,
+    extensions=("entity-residual", "salience", "unseen-pooling", "naming"),
+    dropout_embedding=0.1,
+    dropout_hidden=0.3,
+    dropout_context=0.1,
+)
+_NAMING_TRAINING = dataclasses.replace(
+    _MODERN_TRAINING,
+    embedding_rate=0.1,
+    batch=8,
+    epochs=2,
+    validations=1,
+    weight_decay=0.01,
+    warmup=0.02,
+    output_sample=8000,
+    hide=0.4,
+    reveal=0.5,
+    naming_weight=2.0,
+)
+RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
+    "paper": (ModelConfig(), Recipe()),
+    "modern": (_MODERN, _MODERN_TRAINING),
+    "naming": (_NAMING, _NAMING_TRAINING),
+    "quick": (_QUICK, _QUICK_TRAINING),
+}
+"""`modern` suits small corpora (`docs/log.md`). `naming` trains the model to name hidden words,
+after the pretraining of the same name. `quick` trains in minutes."""
+
+_PRETRAINING = PretrainRecipe(
+    learning_rate=2e-3, iterations=15_000, schedule="cosine", warmup=0.02, average=0.999
+)
+_STORE = StoreConfig(min_count=20, vocabulary_size=30_000)
+PRETRAINING: dict[str, tuple[EncoderConfig, PretrainRecipe, StoreConfig]] = {
+    "paper": (EncoderConfig(), PretrainRecipe(), StoreConfig()),
+    "small": (EncoderConfig(embedding_dim=256, encoder_dim=256), _PRETRAINING, _STORE),
+    "naming": (
+        EncoderConfig(embedding_dim=100, encoder_dim=256, context_dim=256),
+        dataclasses.replace(
+            _PRETRAINING, objective="naming", embedding_rate=0.1, iterations=12_000
+        ),
+        StoreConfig(min_count=10, vocabulary_size=31_000, longest=40, lower=True, held_out=0.01),
+    ),
+}
+"""`small` suits about ten million words. `naming` trains the encoder to name hidden words, in lower
+case like most published word vectors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +166,6 @@ class StudyConfig:
             )
         return merged(cls(), read_yaml(path), str(path))
 
-
-_MODERN, _MODERN_TRAINING = RECIPES["modern"]
-_QUICK, _QUICK_TRAINING = RECIPES["quick"]
-_, _PRETRAINING, _STORE = PRETRAINING["small"]
 
 PRESETS: dict[str, StudyConfig] = {
     "paper": StudyConfig(preset="paper"),
@@ -198,8 +281,18 @@ def resolve(config: StudyConfig) -> StudyConfig:
         model = dataclasses.replace(model, context_dim=model.embedding_dim)
     pretrained = config.pretrained
     if pretrained:
+        from dntm.model.checkpoint import best_of
+        from dntm.model.pretrained_encoder import PretrainedEncoder
+
         pretrained = _existing(pretrained, "pretrained")
-        model = _with_sizes_of(Path(pretrained), model)
+        encoder = PretrainedEncoder.load(best_of(Path(pretrained)))
+        model = dataclasses.replace(
+            model,
+            embedding_dim=encoder.embedding_dim,
+            hidden_dim=encoder.embedding_dim,
+            encoder_dim=encoder.encoder_dim,
+            context_dim=encoder.context_dim,
+        )
     return dataclasses.replace(
         config, corpus=corpus, given=given, text=text, pretrained=pretrained, model=model
     )
@@ -213,25 +306,13 @@ def save_settings(folder: StudyFolder, config: StudyConfig) -> None:
             return
         models = saved.models if set(saved.models) < set(config.models) else config.models
         if saved != dataclasses.replace(config, models=models):
+            old, new = by_dotted_name(saved), by_dotted_name(config)
+            name = next(name for name in old if old[name] != new[name])
             raise ValueError(
-                f"{folder.settings} has other settings ({_difference(saved, config)}): "
-                "choose another --output-dir, or give the same settings"
+                f"{folder.settings} has other settings ({name}: {old[name]!r} there, "
+                f"{new[name]!r} given): choose another --output-dir, or give the same settings"
             )
     write_text(folder.settings, config.to_yaml())
-
-
-def _with_sizes_of(pretrained: Path, model: ModelConfig) -> ModelConfig:
-    from dntm.model.checkpoint import best_of
-    from dntm.model.pretrained_encoder import PretrainedEncoder
-
-    encoder = PretrainedEncoder.load(best_of(pretrained))
-    return dataclasses.replace(
-        model,
-        embedding_dim=encoder.embedding_dim,
-        hidden_dim=encoder.embedding_dim,
-        encoder_dim=encoder.encoder_dim,
-        context_dim=encoder.context_dim,
-    )
 
 
 def _existing(path: str, option: str) -> str:
@@ -242,12 +323,10 @@ def _existing(path: str, option: str) -> str:
     return str(found.resolve())
 
 
-def _difference(saved: Any, given: Any, prefix: str = "") -> str:
-    """The first setting that differs, with both values."""
-    for setting in dataclasses.fields(saved):
-        old, new = getattr(saved, setting.name), getattr(given, setting.name)
-        if old != new and dataclasses.is_dataclass(old):
-            return _difference(old, new, f"{prefix}{setting.name}.")
-        if old != new:
-            return f"{prefix}{setting.name}: {old!r} there, {new!r} given"
-    raise AssertionError("the settings are the same")
+def by_dotted_name(config: StudyConfig) -> dict[str, Any]:
+    """All settings, such as model.hidden_dim."""
+    found: dict[str, Any] = {}
+    for name, value in dataclasses.asdict(config).items():
+        nested = isinstance(value, dict)
+        found |= {f"{name}.{n}": v for n, v in value.items()} if nested else {name: value}
+    return found

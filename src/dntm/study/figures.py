@@ -5,6 +5,7 @@ for light and dark. The CSV file of a figure has all models of the study.
 """
 
 import io
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
@@ -12,9 +13,8 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from dntm.evaluation.uncertainty import Band, band
-from dntm.study.document import Data, Figure
 from dntm.study.models import MODELS
-from dntm.study.results import StudyResults
+from dntm.study.results import Data, StudyResults
 
 _INK, _FAINT, _BLUE, _ORANGE = "#102030", "#a0b0c0", "#0072b2", "#d55e00"
 _CSS = {
@@ -57,6 +57,16 @@ _KINDS = (
         "Antecedent entities",
     ),
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A drawing and its numbers."""
+
+    key: str
+    title: str
+    svg: str
+    data: Data
 
 
 def figures(results: StudyResults) -> list[Figure]:

@@ -9,9 +9,9 @@ tables/*.csv             numbers that are not rounded; runs.csv: time, memory, m
 Page and text are Jinja templates.
 """
 
-import dataclasses
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -22,27 +22,35 @@ from markupsafe import Markup
 from dntm.evaluation.records import as_csv
 from dntm.evaluation.uncertainty import FEWEST
 from dntm.files import new_folder, write_text
-from dntm.study.claims import claims
-from dntm.study.config import PRESETS, StudyConfig, StudyFolder, all_runs
-from dntm.study.document import (
-    Claim,
-    Data,
+from dntm.study.claims import Claim, claims, listed
+from dntm.study.config import PRESETS, StudyFolder, all_runs, by_dotted_name
+from dntm.study.figures import Figure, figures
+from dntm.study.results import Data, Scalar, StudyResults, documents_csv, read_results
+from dntm.study.tables import (
     Entry,
-    Figure,
-    Report,
     Row,
-    Scalar,
     Table,
-    duration,
-    listed,
+    baselines_table,
+    table_1,
+    table_2,
+    table_3,
+    table_4,
 )
-from dntm.study.figures import figures
-from dntm.study.results import StudyResults, documents_csv, read_results
-from dntm.study.tables import baselines_table, table_1, table_2, table_3, table_4
 
-_PAPER = dataclasses.replace(PRESETS["paper"], corpus="ontonotes", text=("gigaword",))
+_PAPER = replace(PRESETS["paper"], corpus="ontonotes", text=("gigaword",))
 _NOT_COMPARED = ("preset", "given", "seeds", "models", "model.vocabulary", "model.entities")
 """Settings that no number depends on, or that other tables show."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The whole report."""
+
+    title: str
+    summary: tuple[str, ...]
+    claims: tuple[Claim, ...]
+    tables: tuple[Table, ...]
+    figures: tuple[Figure, ...]
 
 
 def write_report(folder: StudyFolder, target: Path | None = None) -> Report:
@@ -89,12 +97,12 @@ def _summary(results: StudyResults, found: Sequence[Claim]) -> Iterator[str]:
     yield "The experiments of Kobayashi, Okazaki and Inui (IJCNLP 2017)."
     planned, finished = len(all_runs(results.config)), len(results.runs)
     seconds = sum(session["seconds"] for run in results.runs for session in run.sessions)
-    yield f"{finished} of {planned} runs are finished; they took {duration(seconds)}."
+    yield f"{finished} of {planned} runs are finished; they took {_duration(seconds)}."
     if results.missing:
         yield f"Missing: {listed([run.name for run in results.missing])}."
     if results.pretraining:
         seconds = sum(session["seconds"] for session in results.pretraining)
-        yield f"Pretraining took {duration(seconds)}."
+        yield f"Pretraining took {_duration(seconds)}."
     seeds = {len(model.runs) for model in results.models.values()}
     if seeds == {1}:
         yield "Each model has one seed, so the variation between seeds is unknown."
@@ -105,9 +113,21 @@ def _summary(results: StudyResults, found: Sequence[Claim]) -> Iterator[str]:
     yield f"{hold} of {tested} tested claims hold."
 
 
+def _duration(seconds: float) -> str:
+    """Seconds as hours, minutes and seconds."""
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole % 3600 // 60
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {whole % 60:02d} s" if minutes else f"{whole} s"
+
+
 def _settings(results: StudyResults) -> Table:
     """Settings that differ from the paper's; study.yaml has all."""
-    ours, paper = _flat(results.config), _flat(_PAPER)
+    ours, paper = (
+        {name: _plain(value) for name, value in by_dotted_name(config).items()}
+        for config in (results.config, _PAPER)
+    )
     differ = [name for name in ours if name not in _NOT_COMPARED and ours[name] != paper[name]]
     return Table(
         key="settings",
@@ -118,15 +138,6 @@ def _settings(results: StudyResults) -> Table:
         rows=tuple(Row((Entry(n), Entry(ours[n]), Entry(paper[n]))) for n in differ),
         data=tuple({"setting": n, "here": ours[n], "paper": paper[n]} for n in differ),
     )
-
-
-def _flat(config: StudyConfig) -> dict[str, str]:
-    """Settings by dotted name."""
-    found: dict[str, str] = {}
-    for name, value in dataclasses.asdict(config).items():
-        parts = {f"{name}.{n}": v for n, v in value.items()} if isinstance(value, dict) else None
-        found |= {n: _plain(v) for n, v in (parts or {name: value}).items()}
-    return found
 
 
 def _plain(value: Any) -> str:

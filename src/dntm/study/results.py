@@ -22,11 +22,13 @@ from dntm.evaluation.groups import (
 )
 from dntm.evaluation.records import Floats, Records, as_csv
 from dntm.evaluation.uncertainty import (
+    Comparison,
     DocumentSums,
     cloze_sums,
     document_names,
     document_rows,
     group_sums,
+    paired_bootstrap,
     stacked,
     sum_columns,
     whole_documents,
@@ -46,6 +48,9 @@ from dntm.study.models import MODELS, StudyModel
 CURVES = {"position": by_position, "occurrence": by_occurrence, "antecedents": by_antecedents}
 CLOZE_TEST = "cloze"
 """Name of the cloze test among the token groups."""
+Scalar = str | int | float | None
+Data = tuple[dict[str, Scalar], ...]
+"""Rows of a CSV file, not rounded; every row has the same columns."""
 Sessions = list[dict[str, Any]]
 """The entries of a machine.json."""
 
@@ -86,6 +91,11 @@ class ModelResults:
             return np.full(len(sums.sums), np.nan)
         means: Floats = sums.sums.sum(1) / count
         return np.exp(means) if sums.perplexity else means
+
+    def compared_with(self, baseline: "ModelResults", group: str) -> Comparison | None:
+        """A paired bootstrap over documents; None if there is no document."""
+        sums = self.sums(group)
+        return paired_bootstrap(baseline.sums(group), sums) if sums.documents else None
 
     def cloze(self, name: str) -> Floats:
         """A field of `ClozeSummary`, one value per seed."""

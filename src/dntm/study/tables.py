@@ -1,30 +1,20 @@
-"""Tables 1 to 4 and the table of baselines, with the paper's numbers."""
+"""Tables 1 to 4 and the table of baselines, with the paper's numbers; numbers as text."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
+
+import numpy as np
 
 from dntm.corpus.dataset import SplitStatistics
 from dntm.evaluation.groups import PAPER_GROUPS, Group
 from dntm.evaluation.records import Floats
-from dntm.evaluation.uncertainty import Comparison
-from dntm.study.document import (
-    NONE,
-    Data,
-    Entry,
-    Row,
-    Scalar,
-    Table,
-    compare,
-    interval,
-    mean_error,
-    percent,
-    percent_interval,
-    plus_minus,
-    signed,
-)
+from dntm.evaluation.uncertainty import Comparison, mean_and_error
 from dntm.study.models import PAPER_TABLE_1, PAPER_TABLE_3, PAPER_TABLE_4, TABLE_1_ROWS, StudyModel
-from dntm.study.results import CLOZE_TEST, StudyResults
+from dntm.study.results import CLOZE_TEST, Data, Scalar, StudyResults
 
+NONE = "–"
 BASELINE = "A"
 """The model that all others are compared with."""
 Numbers = dict[str, float | None]
@@ -39,6 +29,40 @@ _CAPTION = (
     "change relative to A, with the 95 % interval of a paired bootstrap over documents."
 )
 _PAPER_LINE = "Last line: the paper, on OntoNotes."
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell of a table."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+    """Smaller lines below: the change, the paper's value."""
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table."""
+
+    entries: tuple[Entry, ...]
+    starts_block: bool = False
+    """Whether a rule separates it from the row above."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table to read, and its numbers for other programs."""
+
+    key: str
+    """Name of its CSV file, and anchor on the page."""
+    title: str
+    caption: str
+    header: tuple[str, ...]
+    text_columns: int
+    """Number of columns on the left that hold text."""
+    rows: tuple[Row, ...]
+    data: Data = ()
 
 
 def table_1(results: StudyResults) -> Table:
@@ -208,7 +232,9 @@ def _cloze_numbers(results: StudyResults, model: StudyModel) -> Numbers:
 
 
 def _measured(name: str, values: Floats | None) -> Numbers:
-    mean, error = mean_error(values)
+    """Mean and standard error over seeds; None for what is undefined."""
+    found = (math.nan, math.nan) if values is None else mean_and_error(values)
+    mean, error = (None if np.isnan(number) else float(number) for number in found)
     return {name: mean, f"{name}_error": error}
 
 
@@ -217,7 +243,7 @@ def _comparison(results: StudyResults, name: str, group: str) -> Comparison | No
     baseline, model = results.models.get(BASELINE), results.models.get(name)
     if baseline is None or model is None or name == BASELINE:
         return None
-    return compare(baseline.sums(group), model.sums(group))
+    return model.compared_with(baseline, group)
 
 
 def _best(numbers: dict[StudyModel, Numbers]) -> dict[str, str]:
@@ -260,3 +286,36 @@ def _with_interval(numbers: Numbers, name: str) -> tuple[float, float, float] | 
 
 def _millions(count: float | None) -> str:
     return NONE if count is None else f"{count / 1e6:.2f}M"
+
+
+def plus_minus(mean: float | None, error: float | None, digits: int) -> str:
+    """Mean ± standard error. An error that would round to zero has one more digit."""
+    if mean is None or math.isnan(mean):
+        return NONE
+    if error is None:
+        return f"{mean:.{digits}f}"
+    text, longer = (f"{error:.{n}f}" for n in (digits, digits + 1))
+    return f"{mean:.{digits}f} ± {longer if float(longer) and not float(text) else text}"
+
+
+def signed(value: float, digits: int) -> str:
+    """A number with its sign; zero has none."""
+    text = f"{abs(value):.{digits}f}"
+    if not float(text):
+        return text
+    return ("+" if value > 0 else "−") + text
+
+
+def interval(ends: tuple[float, float], digits: int) -> str:
+    """An interval of differences."""
+    return f"[{signed(ends[0], digits)}, {signed(ends[1], digits)}]"
+
+
+def percent(ratio: float) -> str:
+    """A ratio as a change: 0.98 is −2.0 %."""
+    return f"{signed(100 * (ratio - 1), 1)} %"
+
+
+def percent_interval(ends: tuple[float, float]) -> str:
+    """An interval of ratios as an interval of changes in percent."""
+    return interval((100 * (ends[0] - 1), 100 * (ends[1] - 1)), 1)
