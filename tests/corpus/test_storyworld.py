@@ -1,5 +1,4 @@
 import math
-import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -8,18 +7,16 @@ import pytest
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.story_grammar import STORYWORLD, Does, Grammar, Kind, Trait
 from dntm.corpus.storyworld import (
-    ENTITIES,
     EOS,
     SENTENCES,
     StoryReader,
-    StoryworldConfig,
     Teller,
     chooser,
     ideal_log_probabilities,
     stories,
 )
 
-CONFIG = StoryworldConfig(train=3, dev=2, test=40, seed=7)
+ENTITIES = STORYWORLD.entities
 
 TINY = Grammar(
     traits=[Trait(values=2, drift=0.2), Trait(values=2)],
@@ -71,7 +68,7 @@ def probability_told(text: list[list[Token]], entities: int) -> float:
         chances = [1.0]
         untried: list[list[int]] = []
         choose = follow(fixed, taken, chances, untried)
-        if begins_alike(Teller(entities, choose, TINY), text):
+        if begins_alike(Teller(choose, replace(TINY, entities=entities)), text):
             total += math.prod(chances)
         ways.extend(untried)
     return total
@@ -105,13 +102,13 @@ def begins_alike(teller: Teller, text: list[list[Token]]) -> bool:
 
 
 def log_probability(text: list[list[Token]], entities: int) -> float:
-    ideal = ideal_log_probabilities(text, entities=entities, grammar=TINY)
+    ideal = ideal_log_probabilities(text, replace(TINY, entities=entities))
     return sum(sum(sentence) for sentence in ideal)
 
 
 def readers(story: AnonymizedDocument) -> Iterator[tuple[StoryReader, Token]]:
     """A reader before each token of a story, and the token."""
-    reader = StoryReader(ENTITIES)
+    reader = StoryReader()
     for sentence in story.sentences:
         for token in (*sentence, EOS):
             yield reader, token
@@ -131,7 +128,7 @@ def distribution(reader: StoryReader) -> list[float]:
 
 @pytest.fixture(scope="module")
 def sample() -> list[AnonymizedDocument]:
-    return list(stories(CONFIG, "test"))
+    return list(stories("test", 40, seed=7))
 
 
 @pytest.mark.parametrize("text", TINY_STORIES)
@@ -188,14 +185,14 @@ def test_a_reader_who_believes_in_another_grammar_does_worse(
         return -sum(
             sum(sentence)
             for story in sample
-            for sentence in ideal_log_probabilities(story.sentences, grammar=grammar)
+            for sentence in ideal_log_probabilities(story.sentences, grammar)
         )
 
     assert surprisal(wrong) > surprisal(STORYWORLD)
 
 
 def test_a_trait_that_was_shown_tells_who_comes_and_what_follows() -> None:
-    reader = StoryReader(8)
+    reader = StoryReader()
     for token in ("wearing", "the", "apron", ",", 1, "forged", "the", "anvil", ".", EOS):
         reader.read(token)
     for token in ("wearing", "the", "hat", ",", 2, "ploughed", "the", "field", ".", EOS):
@@ -212,7 +209,7 @@ def test_ideal_holds_a_log_probability_for_each_token_and_each_end(
     sample: list[AnonymizedDocument],
 ) -> None:
     for story in sample:
-        assert story.ideal == ideal_log_probabilities(story.sentences, entities=ENTITIES)
+        assert story.ideal == ideal_log_probabilities(story.sentences)
         assert [len(s) + 1 for s in story.sentences] == [len(s) for s in story.ideal]
         assert len(story.sentences) == SENTENCES
 
@@ -230,19 +227,19 @@ def test_entities_are_numbered_by_first_appearance_and_keep_their_names(
 
 
 def test_the_same_seed_tells_the_same_stories_on_every_platform() -> None:
-    first, second = stories(CONFIG, "dev")
-    other_seed = next(stories(replace(CONFIG, seed=8), "dev"))
+    first, second = stories("dev", 2, seed=7)
+    other_seed = next(stories("dev", 2, seed=8))
 
     assert first.sentences[0] == [1, "shaded", "the", "lantern", "."]
     assert first.sentences[2] == ["wearing", "the", "boots", ",", 2, "trimmed", "the", "loom", "."]
-    assert list(stories(CONFIG, "dev")) == [first, second]
+    assert list(stories("dev", 2, seed=7)) == [first, second]
     assert first.sentences not in (second.sentences, other_seed.sentences)
-    assert next(stories(CONFIG, "test")).sentences != first.sentences
+    assert next(stories("test", 1, seed=7)).sentences != first.sentences
 
 
 def test_the_world_has_hundreds_of_words_and_tells_them_all() -> None:
-    choose = chooser(random.Random("words"))
-    tellers = [Teller(ENTITIES, choose) for _ in range(1000)]
+    choose = chooser("words")
+    tellers = [Teller(choose) for _ in range(1000)]
     told = [list(teller.sentence()) for teller in tellers for _ in range(10)]
 
     assert len(words_of(STORYWORLD)) > 300

@@ -15,7 +15,7 @@ from dntm.corpus.catalog import CORPORA
 from dntm.corpus.dataset import Dataset, LeftOut, Split, SplitStatistics, join_datasets
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.document import Document, Token
-from dntm.corpus.storyworld import StoryworldConfig, build_storyworld
+from dntm.corpus.storyworld import build_storyworld
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import ideal_records
 from dntm.files import resolved
@@ -104,10 +104,12 @@ class Build:
         if corpus := CORPORA.get(self.source):
             print(f"{corpus.name}: {corpus.summary}\nlicence: {corpus.licence}", file=sys.stderr)
         if self.source == "storyworld":
-            train, dev, test = self.stories
-            config = StoryworldConfig(train=train, dev=dev, test=test, seed=self.reading.seed)
             build_storyworld(
-                target, config, vocabulary_of=self.build.vocabulary_of, overwrite=self.overwrite
+                target,
+                self.stories,
+                seed=self.reading.seed,
+                vocabulary_of=self.build.vocabulary_of,
+                overwrite=self.overwrite,
             )
         else:
             self._build(target)

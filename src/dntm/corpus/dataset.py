@@ -236,7 +236,7 @@ def write_dataset(
             files[split].write(to_json(document) + "\n")
             statistics[split].add(document, vocabulary)
             if split == "train":
-                words.update(_words(document))
+                words.update(document.words())
     left_out = left_out or LeftOut()
     _check_train(statistics, left_out, given_vocabulary=bool(settings.get("vocabulary_of")))
     if not vocabulary.words:
@@ -262,10 +262,6 @@ def write_dataset(
     text = json.dumps(information, indent=2, ensure_ascii=False)
     write_text(folder / "dataset.json", text + "\n")
     return information
-
-
-def _words(document: AnonymizedDocument) -> Iterator[str]:
-    return (word for s in document.sentences for word in s if isinstance(word, str))
 
 
 def _check_train(
@@ -326,7 +322,8 @@ def join_datasets(
         raise ValueError("only some of the datasets are in lower case, expected all or none")
     entities = max(dataset.vocabulary.entities for dataset in datasets)
     if vocabulary_of is None:
-        counts = Counter(w for d in datasets for text in d.documents("train") for w in _words(text))
+        train = (document for dataset in datasets for document in dataset.documents("train"))
+        counts = Counter(word for document in train for word in document.words())
         vocabulary = Vocabulary.from_counts(counts, size=vocabulary_size, entities=entities)
     else:
         vocabulary = load_vocabulary(vocabulary_of, entities=entities)

@@ -87,6 +87,10 @@ class AnonymizedDocument:
         """The number of different entities."""
         return len({token for s in self.sentences for token in s if isinstance(token, int)})
 
+    def words(self) -> Iterator[str]:
+        """The words outside all mentions."""
+        return (word for s in self.sentences for word in s if isinstance(word, str))
+
     @property
     def largest(self) -> int:
         """The largest entity number."""

@@ -18,25 +18,24 @@ and one of its three objects with a neighboring trade, so a single sentence may 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum
 from itertools import product
+from pathlib import Path
+
+from dntm.settings import read_yaml
 
 Phrase = tuple[str, ...]
 
 
 class Does(Enum):
-    """The relation between a kind of phrase and its trait."""
+    """The relation between a kind of phrase and its trait.
 
-    NOTHING = auto()
-    """The phrase is independent of all traits."""
-    SHOW = auto()
-    """The phrase is drawn given the trait."""
-    CHANGE = auto()
-    """The phrase states the trait's new value, drawn uniformly."""
-    GIVE = auto()
-    """The phrase shows the trait, which then passes to the entity mentioned next."""
-    CALL = auto()
-    """The phrase introduces another entity, whose traits are shown next."""
+    NOTHING: the phrase is independent of all traits. SHOW: it is drawn given the trait. CHANGE: it
+    states the trait's new value, drawn uniformly. GIVE: it shows the trait, which then passes to
+    the entity mentioned next. CALL: it introduces another entity, whose traits are shown next.
+    """
+
+    NOTHING, SHOW, CHANGE, GIVE, CALL = range(5)
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,11 @@ class Kind:
     slip: float = 0.0
     """Probability that the phrase is drawn for a random value instead."""
 
+    @property
+    def shows(self) -> bool:
+        """Whether the phrase depends on the trait."""
+        return self.does in (Does.SHOW, Does.GIVE)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grammar:
@@ -75,88 +79,17 @@ class Grammar:
     """Weight of an entity last mentioned 0, 1, 2, and 3 or more sentences ago."""
     unseen: float = 2.0
     """Weight of a new entity."""
+    entities: int = 8
+    """Maximum number of entities in a story."""
 
     @property
     def last_clauses(self) -> Sequence[Kind]:
         """The clauses after which no other entity is mentioned."""
         return [kind for kind in self.clauses if kind.does not in (Does.GIVE, Does.CALL)]
 
-    def mention_weights(self, last: Sequence[int], now: int, entities: int) -> list[float]:
-        """Weights of the known entities and, last, of a new one, in sentence `now`.
 
-        `last` is the sentence of each entity's last mention; there are at most `entities`.
-        """
-        oldest = len(self.recency) - 1
-        known = [self.recency[min(now - then, oldest)] for then in last]
-        return [*known, self.unseen if len(last) < entities else 0.0]
-
-
-TRADES = {
-    "smith": ("forged/hammered/quenched/tempered/bent/riveted", "anvil/horseshoe/pan", "apron"),
-    "tinker": ("soldered/patched/scoured/dented/bent/riveted", "kettle/buckle/pan", "cap"),
-    "baker": ("baked/kneaded/proofed/glazed/sliced/salted", "dough/loaf/pie", "bonnet"),
-    "cook": ("stewed/roasted/simmered/tasted/sliced/salted", "broth/goose/pie", "smock"),
-    "weaver": ("wove/spun/carded/dyed/trimmed/folded", "wool/loom/shawl", "kerchief"),
-    "tailor": ("hemmed/pinned/pressed/stitched/trimmed/folded", "coat/sleeve/shawl", "vest"),
-    "carpenter": ("sawed/planed/nailed/drilled/measured/sanded", "plank/door/bench", "belt"),
-    "cooper": ("hooped/sealed/charred/rolled/measured/sanded", "barrel/stave/bench", "jerkin"),
-    "fisher": ("netted/gutted/smoked/hooked/hauled/rinsed", "trout/eel/oar", "boots"),
-    "sailor": ("rigged/moored/caulked/steered/hauled/rinsed", "ship/mast/oar", "sash"),
-    "farmer": ("ploughed/sowed/reaped/threshed/fenced/guarded", "barley/field/meadow", "hat"),
-    "shepherd": ("sheared/herded/milked/tended/fenced/guarded", "flock/lamb/meadow", "cloak"),
-}
-"""Tasks, objects and garb of each trade."""
-
-TEMPERS = {
-    "cheerful": ("laughed/joked/chuckled/cheered", "merry/jolly"),
-    "gloomy": ("sighed/brooded/moaned/despaired", "bleak/sombre"),
-    "angry": ("shouted/cursed/raged/snarled", "furious/bitter"),
-    "timid": ("whispered/stammered/fretted/trembled", "nervous/fearful"),
-    "proud": ("boasted/bragged/crowed/gloated", "haughty/vain"),
-    "gentle": ("murmured/hummed/smiled/crooned", "tender/mild"),
-    "sly": ("hinted/schemed/winked/gossiped", "crafty/cunning"),
-    "weary": ("yawned/groaned/mumbled/drawled", "drowsy/listless"),
-}
-"""Ways to speak, and moods, of each temper."""
-TOPICS = "weather/war/harvest/wedding/flood/tax/king/fair"
-
-PLACES = {
-    "mill": "counted the sacks / swept the flour / dodged the sails",
-    "river": "waded upstream / skipped a pebble / splashed about",
-    "market": "haggled loudly / browsed the stalls / tripped over a crate",
-    "church": "prayed softly / knelt down / rang the bell",
-    "tavern": "drank some ale / danced a jig / threw the dice",
-    "bridge": "leaned over the railing / spat into the stream / paid the toll",
-    "harbour": "fed the gulls / watched the tide / sniffed the brine",
-    "orchard": "picked an apple / climbed a tree / shook the branches",
-    "stable": "brushed the mare / saddled the pony / stacked the hay",
-    "well": "drew some water / lowered the bucket / filled a jug",
-    "tower": "gazed at the hills / scanned the road / blew the horn",
-    "forest": "gathered some mushrooms / startled a deer / chopped the firewood",
-}
-"""What one does at each place."""
-
-THINGS = {
-    "nothing": "begged for alms / searched an empty pocket / shrugged helplessly",
-    "lantern": "lit the lantern / shaded the lantern / swung the lantern",
-    "rope": "coiled the rope / knotted the rope / frayed the rope",
-    "flute": "played the flute / tuned the flute / blew the flute",
-    "map": "unrolled the map / studied the map / creased the map",
-    "mirror": "polished the mirror / tilted the mirror / cracked the mirror",
-    "sword": "drew the sword / sharpened the sword / sheathed the sword",
-    "book": "read the book / opened the book / quoted the book",
-    "kite": "flew the kite / launched the kite / tangled the kite",
-    "drum": "beat the drum / tapped the drum / thumped the drum",
-    "key": "turned the key / copied the key / oiled the key",
-    "ladder": "propped the ladder / climbed the ladder / carried the ladder",
-    "cat": "stroked the cat / chased the cat / fed the cat",
-}
-"""What one does with each thing. The first, nothing, cannot be given away."""
-
-JOURNEYS = "walked/hurried/wandered/strolled"
-FINDINGS = "found/bought/borrowed/stole"
-IDLING = "waited for news/slept well/listened closely/nodded twice/sat still/ate lunch"
-
+_WORDS = read_yaml(Path(__file__).with_name("story_words.yaml"))
+TRADES, TEMPERS, PLACES, THINGS = (_WORDS[k] for k in ("trades", "tempers", "places", "things"))
 TRADE, TEMPER, PLACE, THING = range(4)
 _SLIP = 0.03
 
@@ -177,7 +110,7 @@ def _things(nothing: str, *parts: str) -> list[list[Phrase]]:
     return [_row(nothing), *_each(list(THINGS)[1:], *parts)]
 
 
-_SPOKEN = [_row(speech, "about the", TOPICS) for speech, _ in TEMPERS.values()]
+_SPOKEN = [_row(speech, "about the", _WORDS["topics"]) for speech, _ in TEMPERS.values()]
 
 STORYWORLD = Grammar(
     traits=[
@@ -203,11 +136,11 @@ STORYWORLD = Grammar(
         Kind(0.10, Does.SHOW, _SPOKEN, TEMPER, _SLIP),
         Kind(0.16, Does.SHOW, [_row(acts) for acts in PLACES.values()], PLACE),
         Kind(0.16, Does.SHOW, [_row(uses) for uses in THINGS.values()], THING),
-        Kind(0.04, Does.CHANGE, _each(PLACES, JOURNEYS, "to the _"), PLACE),
-        Kind(0.02, Does.CHANGE, _things("lost everything", FINDINGS, "the _"), THING),
+        Kind(0.04, Does.CHANGE, _each(PLACES, _WORDS["journeys"], "to the _"), PLACE),
+        Kind(0.02, Does.CHANGE, _things("lost everything", _WORDS["findings"], "the _"), THING),
         Kind(0.04, Does.GIVE, _things("waved to/bowed to", "gave/handed/lent", "the _ to"), THING),
         Kind(0.03, Does.CALL, [_row("called for")]),
-        Kind(0.01, Does.NOTHING, [_row(IDLING)]),
+        Kind(0.01, Does.NOTHING, [_row(_WORDS["idling"])]),
     ],
     connectives=["while", "and", "but", "as"],
     stop=0.5,

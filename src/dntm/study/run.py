@@ -24,7 +24,7 @@ import torch
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.dataset_builder import build_dataset
-from dntm.corpus.storyworld import StoryworldConfig, build_storyworld
+from dntm.corpus.storyworld import build_storyworld
 from dntm.evaluation.cloze import ClozeRecords, ClozeText
 from dntm.evaluation.records import records_of
 from dntm.files import is_locked, locked, new_folder
@@ -136,7 +136,7 @@ def train_config(folder: StudyFolder, config: StudyConfig, run: StudyRun) -> Tra
 def _build(target: Path, config: StudyConfig) -> None:
     source = Path(config.corpus)
     if config.corpus == "storyworld":
-        build_storyworld(target, StoryworldConfig(seed=config.reading.seed))
+        build_storyworld(target, seed=config.reading.seed)
     elif (source / "dataset.json").is_file():
         Dataset.open(source)
         with new_folder(target) as copy:
