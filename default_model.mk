@@ -70,7 +70,7 @@ $(WORK)/encoder-second/all_results.json: $(WORK)/both-last/all_results.json
 	$(PRETRAIN) --start-from $(WORK)/both-last --training.iterations 10000 --training.learning-rate 1.5e-3 \
 		--training.subsample 3e-5 --training.hide .1
 
-# The licences of the genres left out of OntoGUM forbid commercial use
+# The licenses of the genres left out of OntoGUM forbid commercial use
 $(WORK)/parts/ontogum: $(WORK)/encoder/all_results.json
 	$(BUILD) ontogum --from $(DATA)/ontogum --output-dir $@ \
 		--leave-out 'GUM_essay*' 'GUM_fiction*' 'GUM_letter*' 'GUM_podcast*' 'GUM_whow*'

@@ -10,7 +10,7 @@ from dntm.model.scorer import Scorer
 from dntm.settings import merged
 from dntm.study.config import RECIPES
 from dntm.training.config import RUN, TrainConfig
-from dntm.training.language_modelling import train_run
+from dntm.training.language_modeling import train_run
 from dntm.training.processes import Device, set_threads
 from dntm.training.run_folder import RunFolder
 

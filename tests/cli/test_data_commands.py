@@ -54,13 +54,13 @@ def test_show_prints_entities_and_on_request_their_words(
     assert "[1: Old Marta] sold [1: her] mule" in original
 
 
-def test_list_names_every_corpus_with_its_licence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_every_corpus_with_its_license(capsys: pytest.CaptureFixture[str]) -> None:
     run("data", "list")
 
     printed = capsys.readouterr().out
     for name in ("sotu", "storyworld", "ontogum", "litbank", "ontonotes", "preco"):
         assert name in printed
-    assert printed.count("licence:") == 6
+    assert printed.count("license:") == 6
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_annotated_files_are_read_by_their_chains(model: Path, fixtures: Path, r
 
 
 @pytest.mark.parametrize("name", ["story.v4_gold_conll", "ferry.conllu"])
-def test_standard_input_is_recognised_and_read_like_a_file(
+def test_standard_input_is_recognized_and_read_like_a_file(
     model: Path, fixtures: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     from_file = rows(fixtures / name, "--model", model)

@@ -203,18 +203,6 @@ def test_a_device_that_is_not_available_is_named(
         assert not (tmp_path / "run").exists()
 
 
-def test_tensorboard_gets_what_metrics_hold(dataset: Path, tmp_path: Path) -> None:
-    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    folder = tmp_path / "run"
-
-    run("train", "--dataset", dataset, "--output-dir", folder, *SMALL, "--tensorboard")
-
-    board = events.EventAccumulator(str(folder / "tensorboard")).Reload()
-    found = [event.value for event in board.Scalars("dev perplexity/all")]
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    assert found == pytest.approx([line["dev"]["all"] for line in lines])
-
-
 def test_an_error_about_a_run_without_weights_says_how_to_resume(
     trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,7 +54,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 def gum(
     tmp_path: Path, fixtures: Path, served: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """The served archive of a repository like GUM's, and the catalogue pinned to it."""
+    """The served archive of a repository like GUM's, and the catalog pinned to it."""
     text = (fixtures / "ferry.conllu").read_text()
     reddit = text.split("# newdoc")[2].replace(" id = FERRY_end", "# newdoc id = GUM_reddit_x")
     files = {
@@ -73,7 +73,7 @@ def gum(
     return path
 
 
-def test_ontogum_is_downloaded_once_and_its_licence_is_shown_and_stored(
+def test_ontogum_is_downloaded_once_and_its_license_is_shown_and_stored(
     gum: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     run("data", "build", "ontogum", "--output-dir", tmp_path / "out")
@@ -85,8 +85,8 @@ def test_ontogum_is_downloaded_once_and_its_licence_is_shown_and_stored(
     assert [d.name for d in dataset.documents("test")] == ["FERRY_end"]
     assert dataset.information["left_out"]["not_of_the_corpus"] == 1
     assert dataset.information["source"]["version"] == COMMIT
-    assert "CC BY" in dataset.information["source"]["licence"]
-    assert "licence: annotations CC BY 4.0" in capsys.readouterr().err
+    assert "CC BY" in dataset.information["source"]["license"]
+    assert "license: annotations CC BY 4.0" in capsys.readouterr().err
     cached = {p.name for p in (tmp_path / "cache" / f"ontogum-{COMMIT[:12]}").iterdir()}
     assert cached == {"coref", "splits.md", "LICENSE.txt"}
 

@@ -63,7 +63,7 @@ class SameWord:
 
 
 def build(folder: Path, *, lora: bool) -> Path:
-    """A randomly initialised model, saved the way stanza saves one."""
+    """A randomly initialized model, saved the way stanza saves one."""
     import torch
     from stanza.models.coref.config import Config
     from stanza.models.coref.model import CorefModel

@@ -53,8 +53,8 @@ def test_the_mention_itself_is_never_read(position: int) -> None:
 
     unchanged = context(C)
     assert torch.equal(context(A), unchanged)
-    for neighbour in {*sentence} - {A}:
-        assert not torch.equal(context(neighbour), unchanged)
+    for neighbor in {*sentence} - {A}:
+        assert not torch.equal(context(neighbor), unchanged)
 
 
 @pytest.mark.parametrize("merging", MERGINGS)

@@ -15,7 +15,7 @@ from dntm.evaluation.cloze import ClozeText
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.scorer import Scorer
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
-from dntm.training.language_modelling import WindowLoss
+from dntm.training.language_modeling import WindowLoss
 from dntm.training.processes import device_of
 
 WORDS = ("the", "cat", "sat", "on", "a", "mat")

@@ -9,7 +9,7 @@ import torch
 
 import dntm
 from dntm.training.initial_weights import initial_model, with_source_counts
-from dntm.training.language_modelling import WindowLoss
+from dntm.training.language_modeling import WindowLoss
 from dntm.training.run_folder import RunFolder
 from tests.model.small import build
 from tests.training.test_training import config, dataset, few  # noqa: F401 (fixtures)

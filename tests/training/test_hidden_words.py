@@ -17,7 +17,7 @@ from dntm.model.scorer import Scorer
 from dntm.training import hidden_words
 from dntm.training.config import Recipe
 from dntm.training.hidden_words import Hiding, answers_of
-from dntm.training.language_modelling import WindowLoss, train_batch
+from dntm.training.language_modeling import WindowLoss, train_batch
 from dntm.training.processes import alone
 from dntm.training.state import TrainingState
 

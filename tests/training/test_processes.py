@@ -39,7 +39,7 @@ from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
 from dntm.corpus.entity_slots import DocumentRows
 from dntm.training.hidden_words import TrainingDocument
-from dntm.training.language_modelling import WindowLoss, train_batch
+from dntm.training.language_modeling import WindowLoss, train_batch
 from dntm.training.processes import processes
 from dntm.training.config import Recipe
 from dntm.training.state import TrainingState

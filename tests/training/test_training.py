@@ -20,7 +20,7 @@ from dntm.model.config import Variant
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.training import run_folder
 from dntm.training.initial_weights import initial_model
-from dntm.training.language_modelling import train_run
+from dntm.training.language_modeling import train_run
 from dntm.training.processes import Interrupted
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import Diverged

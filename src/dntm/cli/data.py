@@ -95,14 +95,14 @@ class Build:
     build: Annotated[BuildConfig, tyro.conf.arg(name="")] = field(default_factory=BuildConfig)
     """What becomes an entity, and which documents and words are kept."""
     stories: tuple[int, int, int] = (3000, 150, 150)
-    """storyworld: number of stories in train, dev and test."""
+    """Number of storyworld stories in train, dev and test."""
 
     def run(self) -> None:
         """Build and print statistics."""
         name = resolved(Path(self.source)).name.split(".")[0] or "dataset"
         target = self.output_dir or Path("datasets") / name
         if corpus := CORPORA.get(self.source):
-            print(f"{corpus.name}: {corpus.summary}\nlicence: {corpus.licence}", file=sys.stderr)
+            print(f"{corpus.name}: {corpus.summary}\nlicense: {corpus.license}", file=sys.stderr)
         if self.source == "storyworld":
             build_storyworld(
                 target,
@@ -163,7 +163,7 @@ class Join:
     vocabulary_size: int = 10_000
     """Rows of the vocabulary, including entities and special tokens."""
     vocabulary_of: Path | None = None
-    """Use the vocabulary of this dataset instead of counting one."""
+    """Use the vocabulary of this dataset; if omitted, it is counted from the training splits."""
     overwrite: bool = False
     """Replace the dataset if it exists."""
 
@@ -193,10 +193,10 @@ class List:
     """List the corpora that `dntm data build NAME` knows."""
 
     def run(self) -> None:
-        """Print name, summary, licence and origin."""
+        """Print name, summary, license and origin."""
         for corpus in CORPORA.values():
             print(f"{corpus.name:<11} {corpus.summary}")
-            print(f"{'':<11} licence: {corpus.licence}")
+            print(f"{'':<11} license: {corpus.license}")
             print(f"{'':<11} {_HOW[corpus.how]}", end="")
             print(f": {corpus.repository} at {corpus.commit[:7]}" if corpus.commit else "")
 

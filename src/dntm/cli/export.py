@@ -90,10 +90,10 @@ def _card(run: Path, static: Path | None, note: str) -> str:
 def _data(dataset: dict[str, Any], config: dict[str, Any]) -> str:
     source, counts = dataset["source"], dataset["counts"]["train"]
     lines = [
-        f"- Language modelling: {source['corpus']}",
+        f"- Language modeling: {source['corpus']}",
         f"- Training split: {counts['documents']:,} documents, {counts['tokens']:,} tokens",
         f"- Vocabulary: {dataset['vocabulary']:,} rows",
-        f"- Licenses: {source['licence']}",
+        f"- Licenses: {source['license']}",
     ]
     if config["pretrained"]:
         text = _read_yaml(Path(config["pretrained"]) / "config.yaml")

@@ -8,7 +8,7 @@ import dataclasses
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from dntm.study.config import PRETRAINING, RECIPES
 from dntm.training.config import PretrainConfig, TrainConfig
 
 if TYPE_CHECKING:
-    from dntm.training.language_modelling import Progress
+    from dntm.training.language_modeling import Progress
     from dntm.training.pretraining import PretrainProgress
 
 C = TypeVar("C", TrainConfig, PretrainConfig)
@@ -48,8 +48,6 @@ class _RunOptions(Computing):
     """A YAML file of settings, such as a run's config.yaml. Options override it."""
     resume: bool = False
     """Continue the interrupted run in --output-dir with its own settings."""
-    tensorboard: bool = False
-    """Also write the metrics for TensorBoard to OUTPUT_DIR/tensorboard (extra: tensorboard)."""
 
     def __post_init__(self) -> None:
         """Checked when the settings are complete."""
@@ -85,7 +83,7 @@ class _RunOptions(Computing):
 
         before = RunFolder(folder).threads() if self.resume and not self.threads else 0
         set_threads(before or self.threads)
-        return _Display(folder / "tensorboard" if self.tensorboard else None)
+        return _Display()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +102,7 @@ class Train(_RunOptions, TrainConfig):
 
     def run(self) -> None:
         """Train with a progress bar, then print the token groups of Table 2."""
-        from dntm.training.language_modelling import train_run
+        from dntm.training.language_modeling import train_run
         from dntm.training.run_folder import RunFolder
 
         config = self.settings(TrainConfig)
@@ -164,40 +162,20 @@ def _resumable(folder: Path) -> Iterator[None]:
 
 
 class _Display:
-    """The progress bar's rate and running loss, and the same numbers for TensorBoard."""
+    """The progress bar's rate and running loss."""
 
-    def __init__(self, tensorboard: Path | None) -> None:
+    def __init__(self) -> None:
         self.start, self.amount, self.loss = 0.0, 0, 0.0
-        writes = tensorboard is not None and is_first_process()
-        self.writer = _summary_writer(tensorboard) if writes else None
 
-    def update(self, step: int, amount: int, loss: float, unit: str) -> str:
+    def update(self, amount: int, loss: float, unit: str) -> str:
         """Add a batch with this loss; return the text after the bar."""
         # The first batch starts the clock and does not count.
         self.amount += amount if self.start else 0
         self.start = self.start or time.monotonic()
         mean = loss / max(amount, 1)
-        self.write(step, {f"training/loss per {unit}": mean})
         self.loss = mean if not self.loss else 0.95 * self.loss + 0.05 * mean
         rate = self.amount / max(time.monotonic() - self.start, 1e-9)
         return f"{rate:,.0f} {unit}s/s, loss {self.loss:.3f}"
-
-    def write(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Write numbers for TensorBoard."""
-        if self.writer is not None:
-            for name, value in numbers.items():
-                self.writer.add_scalar(name, value, step)
-
-
-def _summary_writer(folder: Path | None) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise ValueError(
-            "TensorBoard is not installed: pip install 'dntm[tensorboard]', or omit "
-            "--tensorboard (metrics.jsonl has the same numbers)"
-        ) from None
-    return SummaryWriter(folder)
 
 
 def _show_training(run: "Iterator[Progress]", display: _Display) -> None:
@@ -208,9 +186,8 @@ def _show_training(run: "Iterator[Progress]", display: _Display) -> None:
             if found := progress.validation:
                 groups = ", ".join(f"{g.replace('_', ' ')} {p:.1f}" for g, p in found.items())
                 bar.write(f"batch {progress.batch}: dev perplexity {groups}", file=sys.stderr)
-                display.write(progress.batch, {f"dev perplexity/{g}": p for g, p in found.items()})
             else:
-                after = display.update(progress.batch, progress.tokens, progress.nats, "token")
+                after = display.update(progress.tokens, progress.nats, "token")
                 bar.set_postfix_str(after, refresh=False)
 
 
@@ -231,8 +208,6 @@ def _show_pretraining(
                     f"{recall}; mean reciprocal rank {found['reciprocal_rank']:.3f}",
                     file=sys.stderr,
                 )
-                recalls = {f"recall/at {k}": r for k, r in found["recall"].items()}
-                display.write(progress.iteration, recalls)
             else:
-                after = display.update(progress.iteration, progress.words, progress.loss, "word")
+                after = display.update(progress.words, progress.loss, "word")
                 bar.set_postfix_str(after, refresh=False)

@@ -1,6 +1,6 @@
 """The dataset folder: anonymized documents by split, the vocabulary, and how they were made.
 
-dataset.json    format version, settings, counts, source, licence, content hash
+dataset.json    format version, settings, counts, source, license, content hash
 vocab.txt       one row of the embedding tables per line
 counts.txt      how often each row occurs in the training split
 train.jsonl     one anonymized document per line: words are strings, entities integers
@@ -203,7 +203,7 @@ class Origin:
     """The commit or version."""
     digest: str = ""
     """SHA-256 of its files."""
-    licence: str = ""
+    license: str = ""
 
 
 def new_dataset(target: Path, *, overwrite: bool) -> AbstractContextManager[Path]:
@@ -335,7 +335,7 @@ def join_datasets(
     sources = [dataset.information["source"] for dataset in datasets]
     origin = Origin(
         corpus=" + ".join(Path(source["corpus"]).name for source in sources),
-        licence="; ".join(dict.fromkeys(source["licence"] for source in sources)),
+        license="; ".join(dict.fromkeys(source["license"] for source in sources)),
     )
     settings = {
         "joined": {d.folder.name: d.information["content_hash"] for d in datasets},

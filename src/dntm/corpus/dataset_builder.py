@@ -44,9 +44,10 @@ class ReadConfig:
     """How a source is read and split."""
 
     format: Format | None = None
-    """Format of the files; recognized if omitted. inline: text with [1], [2] as mentions."""
+    """Format of the files; detected if omitted. inline: plain text with mentions such as [1]."""
     documents: Documents = "file"
-    """Plain text: one document per file, or one between empty lines (one paragraph per line)."""
+    """Plain text: each file is a document with blank lines between paragraphs (file), or each line
+    is a paragraph with blank lines between documents (blank-line)."""
     on_error: Literal["stop", "skip"] = "stop"
     """Stop at a malformed document, or skip and count it."""
     limit: int | None = None
@@ -57,10 +58,10 @@ class ReadConfig:
     """File with the ids of train, dev and test (lines of id and split, or headings and list items),
     or folder with train.ids, dev.ids, test.ids."""
     fractions: tuple[float, float, float] | None = None
-    """Split by seeded shares of train, dev and test. If omitted: by --splits, else by the names of
-    folders and files, else .8 .1 .1."""
+    """Split documents at random into these fractions for train, dev and test. If omitted, --splits
+    decides, else the names of folders and files, else the fractions are .8 .1 .1."""
     dev_as_test: bool = False
-    """For a corpus without a test split: use dev as test, and a seeded tenth of train as dev."""
+    """For a corpus without a test split: use dev as test, and a random tenth of train as dev."""
     seed: int = 1
     """Seed of random splits and of storyworld."""
 
@@ -90,8 +91,8 @@ class BuildConfig(AnonymizeConfig):
     vocabulary_size: int = 10_000
     """Rows of the vocabulary, including entities and special tokens."""
     vocabulary_of: Path | None = None
-    """Use the vocabulary of this dataset, run, checkpoint or pretraining run (default: the bundled
-    model) instead of counting one."""
+    """Use the vocabulary of this dataset, run, checkpoint or pretraining run; "default" is the
+    bundled model. If omitted, the words of the training split are counted."""
 
     def __post_init__(self) -> None:
         settle(self, max_entities=1, max_sentences=0)
@@ -178,7 +179,7 @@ def build_dataset(
                 given=given,
                 version=located.version,
                 digest=_digest(files, located.documents),
-                licence=corpus.licence,
+                license=corpus.license,
             ),
             left_out=left_out,
         )

@@ -50,20 +50,20 @@ class StoreConfig:
     """Which sentences are kept, and which words have a row."""
 
     documents: Documents = "blank-line"
-    """Lines of the text: one paragraph per line (blank-line), or wrapped lines with empty lines
-    between paragraphs (file)."""
+    """Each line is a paragraph (blank-line), or blank lines separate paragraphs of wrapped lines
+    (file)."""
     longest: int = 32
     """Maximum words of a sentence; longer sentences are left out."""
     min_count: int = 500
-    """Rarer words are unknown."""
+    """Words that occur less often are unknown."""
     vocabulary_size: int = 100_000
-    """Maximum rows of the vocabulary; all words of --dataset have a row."""
+    """Maximum rows of the vocabulary; the words of --dataset always have a row."""
     lower: bool = False
     """Read words in lower case, with straight quotes."""
     without_vector: int = 500
-    """With --vectors: words that the file lacks are unknown if they are rarer than this."""
+    """With --vectors, words without a vector are unknown if they are rarer than this."""
     held_out: float = 0.005
-    """Share of the sentences that is held out from training, at the end of each file."""
+    """Fraction of the sentences, at the end of each file, that is held out from training."""
 
     def __post_init__(self) -> None:
         settle(self, longest=1, min_count=1, without_vector=1)

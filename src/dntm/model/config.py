@@ -66,7 +66,7 @@ class ModelConfig:
     dropout_context: float = 0.0
     """Dropout on d', the merging function's input, and on the output of each Transformer block."""
     layers: int = 2
-    """Layers of a Transformer. More layers are narrower: the number of weights stays the same."""
+    """Transformer layers; more layers are narrower, so the number of weights stays the same."""
     heads: int = 4
     """Attention heads of each Transformer layer."""
 

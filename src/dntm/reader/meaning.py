@@ -34,7 +34,7 @@ from dntm.corpus.vocabulary import Vocabulary, entity_rows, row_of_entity
 from dntm.evaluation.meaning import Topic, with_topic
 from dntm.model.extensions.naming import naming_term
 from dntm.model.language_model import DynamicTextModel
-from dntm.reader.reading import EntityReading, Neighbour
+from dntm.reader.reading import EntityReading, Neighbor
 
 COMPARED = 10_000
 """The most frequent content words, with which entities are compared."""
@@ -170,7 +170,7 @@ class Meanings:
         sums = values.sum(1).tolist()
         return [(confidence_label(p), w in s) for p, w, s in zip(sums, words, shown, strict=True)]
 
-    def _confidence(self, predicted: Sequence[Neighbour]) -> float | None:
+    def _confidence(self, predicted: Sequence[Neighbor]) -> float | None:
         if self._s is None or not predicted:
             return None
         return sum(word.probability for word in predicted[:SHOWN])
@@ -265,7 +265,7 @@ class _Move:
 
     def words(
         self, by: Tensor, probability: Tensor, k: int, above: float = -math.inf
-    ) -> list[list[Neighbour]]:
+    ) -> list[list[Neighbor]]:
         """The k words that rank highest for each entity, if their value is above a bound."""
         values, numbers = highest(by, k)
         vectors, unread = self.space.at(numbers), self.space.unread[numbers]
@@ -276,7 +276,7 @@ class _Move:
         columns = (values, numbers, now, now - then, probability.gather(1, numbers))
         return [
             [
-                Neighbour(
+                Neighbor(
                     word=self.space.listed[number],
                     similarity=similarity,
                     change=change,

@@ -110,7 +110,7 @@ class TokenReading(Plain):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Neighbour(Plain):
+class Neighbor(Plain):
     """A word of the vocabulary near to an entity."""
 
     word: str
@@ -134,17 +134,17 @@ class EntityReading(Plain):
     """Its slot in the model, from 1."""
     representation: Sequence[float]
     """d_{e,i}; empty if the model has no dynamic embeddings."""
-    input_words: Sequence[Neighbour] = ()
+    input_words: Sequence[Neighbor] = ()
     """The words nearest to x_e."""
-    output_words: Sequence[Neighbour] = ()
+    output_words: Sequence[Neighbor] = ()
     """The words nearest to y_e."""
-    gained: Sequence[Neighbour] = ()
+    gained: Sequence[Neighbor] = ()
     """The words whose probability the sentence increased."""
-    lost: Sequence[Neighbour] = ()
+    lost: Sequence[Neighbor] = ()
     """The words whose probability the sentence decreased."""
     change: float = 0.0
     """How far the sentence moved d (Euclidean distance)."""
-    predicted_words: Sequence[Neighbour] = ()
+    predicted_words: Sequence[Neighbor] = ()
     """The most probable words for the entity."""
     confidence: float | None = None
     """The probability of the first three predicted words together; None if the model was not

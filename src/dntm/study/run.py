@@ -34,7 +34,7 @@ from dntm.model.scorer import LanguageModel, Scorer
 from dntm.study.config import CLOZE, RECORDS, RESULTS, StudyConfig, StudyFolder, StudyRun
 from dntm.study.models import MODELS
 from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
-from dntm.training.language_modelling import train_run
+from dntm.training.language_modeling import train_run
 from dntm.training.pretraining import pretrain_run
 from dntm.training.processes import device_of
 from dntm.training.run_folder import RunFolder, Session

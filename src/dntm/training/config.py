@@ -24,11 +24,11 @@ def _require(config: object, names: str, holds: Callable[[float], bool], expecte
 
 
 @dataclass(frozen=True, kw_only=True)
-class Optimisation:
+class Optimization:
     """Settings of the optimizer, in pretraining and in training."""
 
     learning_rate: float = 1e-3
-    """Adam's learning rate (its peak, if it changes)."""
+    """Adam's learning rate; with warmup or a schedule, its maximum."""
     clip: float = 1.0
     """Maximum norm of the gradient."""
     weight_decay: float = 0.0
@@ -36,13 +36,13 @@ class Optimisation:
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate schedule: constant, or cosine decay to 1 %."""
     warmup: float = 0.0
-    """Share of all updates during which the learning rate rises from zero."""
+    """Fraction of the updates during which the learning rate rises from zero."""
     embedding_rate: float = 1.0
-    """Learning rate of the input embeddings x, relative to the others. A small one keeps them near
-    the word vectors they start from; 0 freezes them."""
+    """Factor of the learning rate for the input embeddings x. A small factor keeps them near the
+    word vectors they start from; 0 freezes them."""
     average: float = 0.0
-    """Decay of the exponential moving average (EMA) of the weights, which is then validated and
-    kept; 0: no EMA."""
+    """Decay of an exponential moving average (EMA) of the weights, such as .999; 0 disables it. The
+    averaged weights are validated and saved instead of the latest ones."""
 
     def __post_init__(self) -> None:
         settle(self)
@@ -52,7 +52,7 @@ class Optimisation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe(Optimisation):
+class Recipe(Optimization):
     """The settings of training; the defaults are the paper's."""
 
     batch: int = 8
@@ -64,13 +64,14 @@ class Recipe(Optimisation):
     validations: int = 2
     """Validations per epoch; the weights of the best one are kept."""
     output_sample: int = 0
-    """For large vocabularies, rows of the softmax per update in addition to those that occur: half
-    are the most frequent, half are drawn at random; 0: all rows. Scores never sample."""
+    """Sampled softmax for large vocabularies: an update uses the rows that occur and this many
+    others, half the most frequent ones and half random ones. 0 uses all rows. Validation and
+    evaluation always use all rows."""
     hide: float = 0.0
     """Probability that a known word is hidden: all its occurrences in a document become one entity.
-    Drawn again in every epoch."""
+    The hidden words differ in each epoch."""
     reveal: float = 0.0
-    """Probability that an entity is read as a word, if all its mentions are the same known word."""
+    """Probability that an entity is read as words, if all its mentions are one known word."""
     naming_weight: float = 0.5
     """Weight of naming hidden words in the loss."""
     freeze_encoder: bool = True
@@ -140,10 +141,11 @@ class EncoderConfig:
     encoder_dim: int = 512
     """Size of each of the context encoder's two LSTMs."""
     context_dim: int | None = None
-    """Size of the context vectors d', for objective naming; if omitted, that of the embeddings."""
+    """Size of the context vectors d'; if omitted, that of the embeddings. Requires the objective
+    naming."""
     merging: Merging | None = None
-    """For objective naming: merge the contexts of a word that a batch names several times, as the
-    language model will; if omitted, each gap is named by itself."""
+    """How to merge the contexts of a word that a batch names several times; if omitted, each gap is
+    named by itself. Requires the objective naming."""
 
     def __post_init__(self) -> None:
         settle(self)
@@ -152,13 +154,12 @@ class EncoderConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainRecipe(Optimisation):
+class PretrainRecipe(Optimization):
     """The settings of pretraining; the defaults are the paper's."""
 
     objective: Literal["negatives", "naming"] = "negatives"
-    """negatives: distinguish each hidden word from a few others (the paper). naming: name it,
-    by the cosines of W_dx d with the embeddings of many words, as dntm train names hidden
-    words."""
+    """negatives: tell each hidden word from a few random words (the paper). naming: choose it among
+    thousands of words by the cosine with W_dx d, as dntm train names hidden words."""
     batch: int = 128
     """Sentences per update."""
     iterations: int = 50_000
@@ -168,15 +169,15 @@ class PretrainRecipe(Optimisation):
     smoothing: float = 0.75
     """Negative samples are drawn in proportion to their counts raised to this power."""
     candidates: int = 4096
-    """For objective naming: words drawn at random in addition to the hidden words."""
+    """Random words to choose from, in addition to the hidden words (objective naming)."""
     subsample: float = 1e-3
-    """For objective naming: words with a frequency f above this are named with probability
-    sqrt(this / f)."""
+    """Words with a relative frequency f above this value are named only with probability
+    sqrt(value / f) (objective naming)."""
     hide: float = 0.0
-    """For objective naming: share of the words that the encoder reads as an unseen entity, x_e = b,
-    as it will read names and unknown words."""
+    """Fraction of the words that the encoder reads as an unseen entity, x_e = b, as the language
+    model reads new names and unknown words (objective naming)."""
     validations: int = 10
-    """How often the held-out sentences are scored."""
+    """Number of times that the held-out sentences are scored."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

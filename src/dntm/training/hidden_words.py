@@ -1,7 +1,7 @@
 """Hidden words: known words read as entities, with an answer key (beyond the paper).
 
 In every epoch some known words of each document are hidden: all occurrences of such a word become
-one entity. Language modelling then sees many more entities, and after each mention the model can be
+one entity. Language modeling then sees many more entities, and after each mention the model can be
 asked which word it was (`extensions.naming`). An entity whose mentions are all the same known word,
 such as a name, has an answer too; some of them are revealed, so that their words are learned.
 

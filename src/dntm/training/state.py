@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dntm.training.config import Optimisation
+from dntm.training.config import Optimization
 
 Model = TypeVar("Model", bound=nn.Module)
 MAX_NATS = 700.0
@@ -49,7 +49,7 @@ class TrainingState(Generic[Model]):
     """Weights, optimizer, EMA of the weights, generator of dropout and position."""
 
     model: Model
-    recipe: Optimisation
+    recipe: Optimization
     optimizer: torch.optim.Optimizer
     generator: torch.Generator
     """Not saved: `reseed` sets it before every batch."""
@@ -58,7 +58,7 @@ class TrainingState(Generic[Model]):
     position: Position = field(default_factory=Position)
 
     @classmethod
-    def start(cls, model: Model, recipe: Optimisation, seed: int) -> Self:
+    def start(cls, model: Model, recipe: Optimization, seed: int) -> Self:
         """The state before the first update."""
         weights = dict(model.named_parameters())
         learned = {name: p for name, p in weights.items() if p.requires_grad}

@@ -1,4 +1,4 @@
-"""Language modelling: truncated backpropagation through documents (Section 5.1).
+"""Language modeling: truncated backpropagation through documents (Section 5.1).
 
 A batch of documents is read in parallel. After every 20 sentences, and at the end of the documents,
 the mean surprisal of the tokens predicted since the last update is backpropagated, the gradient's
