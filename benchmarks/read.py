@@ -42,15 +42,9 @@ def measure(options: ReadingOptions) -> dict[str, Any]:
     document = next(iter(read_documents(options.text, files[:1], format_)))
     began = time.process_time()
     prepared = reader.prepare(document)
-    expected = sum(len(sentence) + 1 for sentence in prepared.sentences)
-    tokens, early = 0, 0.0
-    for _, sentence in reader.read_sentences([prepared]):
-        tokens += len(sentence.tokens)
-        if not early and tokens > expected / 10:
-            early = peak_memory_gb()
+    [reading] = reader.read_all([prepared], meanings=False)
     took = time.process_time() - began
-    late = peak_memory_gb()
-    words = len(prepared.text.split())
+    words, tokens = len(prepared.text.split()), len(reading.tokens)
     return {
         "words": words,
         "tokens": tokens,
@@ -58,8 +52,7 @@ def measure(options: ReadingOptions) -> dict[str, Any]:
         "vocabulary": len(reader.vocabulary),
         "words_per_second": words / took,
         "output_words_per_second": words / tokens / _output_seconds(reader),
-        "memory_gb_after_a_tenth": early,
-        "memory_gb_at_the_end": late,
+        "memory_gb": peak_memory_gb(),
     }
 
 
@@ -81,12 +74,11 @@ def main(options: ReadingOptions) -> None:
     options.set_threads()
     found = measure(options)
     words, limit = found["words_per_second"], found["output_words_per_second"]
-    early, end = found["memory_gb_after_a_tenth"], found["memory_gb_at_the_end"]
     print(f"{found['words']:,} words of {options.text}, {found['entities']:,} entities")
     print_machine()
     print(f"both models      {words:12,.0f} words/s, {options.precision} precision")
     print(f"output layers    {limit:12,.0f} words/s ({words / limit:.0%}): their products alone")
-    print(f"peak memory      {early:.2f} GB after a tenth, {end:.2f} GB at the end")
+    print(f"peak memory      {found['memory_gb']:12.2f} GB")
     options.save({"text": str(options.text), "precision": options.precision} | found)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -31,8 +31,6 @@ class Outer:
     pair: tuple[int, str] = (1, "a")
     limit: int | None = None
     is_on: bool = False
-    place: Literal["here", "there"] = "there"
-    ABBREVIATIONS: ClassVar = {"place": {"H": "here"}}
     inner: Inner = field(default_factory=Inner)
 
     def __post_init__(self) -> None:
@@ -138,12 +136,6 @@ def test_a_damaged_yaml_file_is_refused_with_a_short_message(text: str, tmp_path
         read_yaml(tmp_path / "x.yaml")
 
     assert len(str(error.value)) < 600 + len(str(tmp_path))
-
-
-@pytest.mark.parametrize("short", ["H", "h"])
-def test_python_takes_abbreviations_as_yaml_does(short: Any) -> None:
-    assert Outer(folder=Path("x"), place=short) == merged(OUTER, {"place": short}, "file")
-    assert Outer(folder=Path("x"), place=short).place == "here"
 
 
 def test_every_preset_survives_its_own_yaml(tmp_path: Path) -> None:

@@ -50,32 +50,24 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AnonymizedDocument": "dntm.corpus.document",
-    "Continuation": "dntm.reader.questions",
-    "Dataset": "dntm.corpus.dataset",
-    "Document": "dntm.corpus.document",
-    "EntityReading": "dntm.reader.reading",
-    "Filling": "dntm.reader.questions",
-    "Mention": "dntm.corpus.document",
-    "ModelConfig": "dntm.model.config",
-    "Predictions": "dntm.reader.questions",
-    "PreparedText": "dntm.reader.text",
-    "Reader": "dntm.reader.reader",
-    "Reading": "dntm.reader.reading",
-    "ReadingPosition": "dntm.reader.streaming",
-    "Recipe": "dntm.training.config",
-    "SentenceReading": "dntm.reader.reading",
-    "TokenReading": "dntm.reader.reading",
-    "TrainConfig": "dntm.training.config",
-    "Vocabulary": "dntm.corpus.vocabulary",
-    "load": "dntm.api",
-    "train": "dntm.api",
+    "api": ("load", "train"),
+    "corpus.dataset": ("Dataset",),
+    "corpus.document": ("AnonymizedDocument", "Document", "Mention"),
+    "corpus.vocabulary": ("Vocabulary",),
+    "model.config": ("ModelConfig",),
+    "reader.questions": ("Continuation", "Filling", "Predictions"),
+    "reader.reader": ("Reader",),
+    "reader.reading": ("EntityReading", "Reading", "SentenceReading", "TokenReading"),
+    "reader.streaming": ("ReadingPosition",),
+    "reader.text": ("PreparedText",),
+    "training.config": ("Recipe", "TrainConfig"),
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use."""
-    if name not in _MODULES:
-        raise AttributeError(f"module 'dntm' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
-    return value
+    for module, names in _MODULES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f"dntm.{module}"), name)
+            return value
+    raise AttributeError(f"module 'dntm' has no attribute {name!r}")

@@ -29,7 +29,7 @@ def settle(config: "DataclassInstance", **least: int) -> None:
     `least` are the minimum values of some fields.
     """
     for name, kind in _kinds(type(config)).items():
-        value = typed(kind, _in_full(config, name, getattr(config, name)), name)
+        value = typed(kind, getattr(config, name), name)
         object.__setattr__(config, name, value)
         if name in least and value is not None and value < least[name]:
             raise ValueError(f"{name} is {value}, expected at least {least[name]}")
@@ -51,7 +51,7 @@ def merged(config: T, values: Mapping[Any, Any], source: str, prefix: str = "") 
                 raise ValueError(f"{where} is {shown(value)}, expected settings")
             changes[name] = merged(getattr(config, name), value, source, f"{prefix}{name}.")
         else:
-            changes[name] = typed(kinds[name], _in_full(config, name, value), where)
+            changes[name] = typed(kinds[name], value, where)
     try:
         return dataclasses.replace(config, **changes)
     except ValueError as error:
@@ -142,13 +142,6 @@ def shown(value: Any) -> str:
     if isinstance(value, (Mapping, list, tuple, set)):
         return f"{type(value).__name__} of {len(value)}"
     return cut(repr(value))
-
-
-def _in_full(config: Any, name: str, value: Any) -> Any:
-    """The value that an abbreviation stands for (ABBREVIATIONS of the class, by field)."""
-    if not isinstance(value, str):
-        return value
-    return getattr(config, "ABBREVIATIONS", {}).get(name, {}).get(value.upper(), value)
 
 
 def _tuple(parts: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:

@@ -167,15 +167,3 @@ def test_a_pretraining_run_is_evaluated_by_the_recall_of_its_encoder(
     assert numbers["unigram"]["recall"]["10"] == 1.0  # seven words are known
     own = PretrainedEncoder.load(encoder / "best").share
     assert len(torch.unique(own[own > 0])) == 1  # smoothing 0: a uniform distribution
-
-
-def test_an_encoder_is_evaluated_on_another_text(
-    encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "new.txt").write_text("the dog purred .\n\n\u00a0\u00a0\n\nthe cat barked .\n")
-    (tmp_path / "empty.txt").write_text("\u00a0\n")
-
-    run("evaluate", encoder, tmp_path / "new.txt")
-
-    assert "(8)" in capsys.readouterr().out
-    assert "no sentence" in fails(capsys, "evaluate", encoder, tmp_path / "empty.txt")

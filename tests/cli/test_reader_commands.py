@@ -112,19 +112,6 @@ def test_score_prints_one_row_per_token(
     assert {row["document"] for row in rows} == {path.stem for path in paths}
 
 
-def test_all_documents_before_a_bad_one_are_scored(
-    model: Path, story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "bad.txt").write_bytes(b"\xff")
-
-    with pytest.raises(SystemExit):
-        run("score", *[story] * 40, tmp_path / "bad.txt", "--model", model)
-
-    printed = capsys.readouterr()
-    assert "bad.txt, line 1: byte 0xff at column 1 is not UTF-8" in printed.err
-    assert printed.out.count(f"{story.stem}\t1\t1\t1\t0\t3\t0\tThe") == 40
-
-
 def test_an_interrupted_score_leaves_no_half_file_and_skips_on_request(
     model: Path, story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ from dntm.evaluation.meaning import TOPIC, Topic
 from dntm.model.config import Variant
 from dntm.model.extensions.naming import Naming
 from dntm.model.language_model import DynamicTextModel
-from dntm.reader.meaning import Meanings, confidence_label, content_words, highest
+from dntm.reader.meaning import Meanings, confidence_label, content_words
 from dntm.reader.reader import Reader
 from dntm.reader.reading import EntityReading
 from tests.reader.small import (
@@ -67,22 +67,6 @@ def y_of(model: DynamicTextModel, entity: int, d: Tensor) -> Tensor:
     """Eq. 10."""
     y = model.output.weight[VOCABULARY.entity_row(entity)]
     return y if model.W_dy is None else y + model.W_dy @ d
-
-
-def test_vectors_follow_an_entity_through_all_sentences(reader: Reader) -> None:
-    reading = reader.read(PREPARED)
-
-    found = reading.vectors(2)
-
-    said = dict(reading.trail(2))
-    assert sorted(said) == [0, 2, 3]
-    assert [found[index].tolist() for index in said] == [
-        list(entity.representation) for entity in said.values()
-    ]
-    assert found[1].tolist() == found[0].tolist()
-    assert reading.vectors(reading.entities[2]).tolist() == found.tolist()
-    with pytest.raises(ValueError, match="no entity 'nobody'"):
-        reading.vectors("nobody")
 
 
 def test_representations_equal_those_of_the_model(reader: Reader) -> None:
@@ -203,18 +187,6 @@ def test_function_words_are_left_out() -> None:
     words = "the Dog dog horse he twenty 1911 b52 , n't x china China was very Éire".split()
 
     assert [words[place] for place in content_words(words)] == ["dog", "horse", "china", "Éire"]
-
-
-@pytest.mark.parametrize("columns", [1, 63, 64, 65, 300, 640, 1001])
-@pytest.mark.parametrize("k", [1, 4, 9])
-def test_the_highest_are_found_block_by_block(columns: int, k: int) -> None:
-    values = torch.rand(20, columns, generator=torch.Generator().manual_seed(columns))
-
-    found, places = highest(values, min(k, columns))
-
-    expected = values.sort(dim=1, descending=True).values[:, :k]
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(values.gather(1, places), expected)
 
 
 @pytest.mark.parametrize("variant", ["input", "output", "both"])

@@ -33,7 +33,7 @@ def test_entities_can_be_restricted_to_repeated_words() -> None:
     text = prepare(
         "the man met Ann . He met Ann at a zork . She left the zork at Bo .",
         LEXICON,
-        since="repeated",
+        entities_from="repeated",
     )
 
     assert tokens(text) == [
@@ -166,7 +166,7 @@ def test_odd_characters_are_read_like_others(reader: Reader, text: str) -> None:
 
 
 def test_characters_that_utf_8_cannot_encode_are_named(reader: Reader) -> None:
-    with pytest.raises(ValueError, match=r"'\\ud800' of the text cannot be encoded"):
+    with pytest.raises(ValueError, match=r"'\\ud800' cannot be written as UTF-8"):
         reader.read("She left \ud800.")
 
 

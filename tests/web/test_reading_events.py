@@ -3,7 +3,7 @@ from starlette.testclient import TestClient
 
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app, examples
-from dntm.web.requests import Limits
+from dntm.web.server import Limits
 from tests.web.asking import kinds, read, spelled
 from tests.web.tiny import TEXT, PausingReader
 

@@ -7,8 +7,7 @@ from starlette.testclient import TestClient
 from dntm.reader.reader import Reader
 from dntm.reader.text import PreparedText
 from dntm.web.app import create_app
-from dntm.web.requests import Limits
-from dntm.web.server import HEADERS
+from dntm.web.server import HEADERS, Limits
 from tests.web.asking import kinds, read, refused
 from tests.web.tiny import TEXT, PausingReader
 

@@ -15,7 +15,7 @@ import pytest
 
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app, examples
-from dntm.web.requests import Limits
+from dntm.web.server import Limits
 from tests.web.asking import Event, posted, spelled, until
 from tests.web.tiny import PATIENCE, TEXT, PausingReader, served
 

@@ -5,7 +5,7 @@ from dntm.corpus.entities import Lexicon
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.reader.text import prepare
 from dntm.web.events import start_event
-from dntm.web.requests import Limits, ReadRequest
+from dntm.web.server import Limits, ReadRequest
 
 LEXICON = Lexicon(Vocabulary(("a", "b"), entities=4))
 TEXTS = st.text(alphabet="aB1 .!?\"'()[]\n\r\t\x0b\x85\u2028é-…", max_size=60)

@@ -1,6 +1,5 @@
 """`dntm data ...`: build, join, list and show datasets, and print Table 1 for them."""
 
-import itertools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import print_groups, printable
+from dntm.cli.runs import documents_of, print_groups, print_table, printable
 from dntm.corpus.catalog import CORPORA
 from dntm.corpus.dataset import Dataset, LeftOut, Split, SplitStatistics, join_datasets
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
@@ -25,7 +24,7 @@ from dntm.study.models import PAPER_TABLE_1, TABLE_1_ROWS
 
 @dataclass(frozen=True)
 class Stats:
-    """Print Table 1 for each split of a dataset, with the paper's numbers in brackets."""
+    """Print Table 1 for each split of a dataset, with the paper's numbers in parentheses."""
 
     dataset: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATASET")]
     """The dataset folder."""
@@ -43,16 +42,17 @@ def print_table_1(dataset: Dataset) -> None:
     counts = {
         split: SplitStatistics(**dataset.information["counts"][split]) for split in PAPER_TABLE_1
     }
-    _print_row("Table 1 (paper: OntoNotes)", counts)
+    rows = [["Table 1 (paper: OntoNotes)", *counts]]
     for row, label in enumerate(TABLE_1_ROWS):
-        cells = []
+        rows.append([label])
         for split, statistics in counts.items():
             ours, paper = statistics.table_1()[row], PAPER_TABLE_1[split][row]
-            cells.append(f"{ours:,.{0 if row == 0 else 2}f} ({paper:g})")
-        _print_row(label, cells)
-    _print_row("tokens", [f"{c.tokens:,}" for c in counts.values()])
+            rows[-1].append(f"{ours:,.{0 if row == 0 else 2}f} ({paper:g})")
+    rows.append(["tokens", *(f"{c.tokens:,}" for c in counts.values())])
     for label, name in (("entity tokens", "entity_tokens"), ("unknown words", "unknown_tokens")):
-        _print_row(label, [f"{getattr(c, name) / max(c.tokens, 1):.1%}" for c in counts.values()])
+        shares = [getattr(c, name) / max(c.tokens, 1) for c in counts.values()]
+        rows.append([label, *(f"{share:.1%}" for share in shares)])
+    print_table(rows)
     try:
         left_out = LeftOut(**dataset.information["left_out"])
     except (KeyError, TypeError) as error:
@@ -73,10 +73,6 @@ def print_ideal(dataset: Dataset) -> None:
             print_groups(f"ideal reader, {split}", {"perplexity": score_groups(ideal)})
 
 
-def _print_row(label: str, cells: Iterable[str]) -> None:
-    print(f"{label:<36}" + "".join(f"{cell:>18}" for cell in cells))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Build:
     """Build a dataset of anonymized documents from a corpus."""
@@ -85,11 +81,11 @@ class Build:
     """A corpus by name (dntm data list), or a file or folder of CoNLL-2012, CoNLL-U, JSON lines
     or plain text, optionally gzipped."""
     output_dir: Path | None = None
-    """The dataset folder; if omitted: datasets/NAME."""
+    """The dataset folder; if omitted, datasets/NAME."""
     overwrite: bool = False
     """Replace the dataset if it exists."""
     from_: Annotated[str | None, tyro.conf.arg(name="from")] = None
-    """Folder with a local copy of a corpus known by name."""
+    """Folder with a local copy of a named corpus."""
     reading: Annotated[ReadConfig, tyro.conf.arg(name="")] = field(default_factory=ReadConfig)
     """How the source is read and split."""
     build: Annotated[BuildConfig, tyro.conf.arg(name="")] = field(default_factory=BuildConfig)
@@ -159,7 +155,7 @@ class Join:
     ]
     """Dataset folders, at least two."""
     output_dir: Path
-    """The dataset folder."""
+    """The dataset folder to create."""
     vocabulary_size: int = 10_000
     """Rows of the vocabulary, including entities and special tokens."""
     vocabulary_of: Path | None = None
@@ -216,18 +212,12 @@ class Show:
 
     def run(self) -> None:
         """Print one sentence per line."""
-        dataset = Dataset.open(self.dataset)
-        held = dataset.information["counts"].get(self.split, {}).get("documents", 0)
-        if not held:
-            raise ValueError(f"{self.dataset} has no document in its {self.split} split")
-        if not 1 <= self.document <= held:
+        documents = documents_of(Dataset.open(self.dataset), self.split)
+        if not 1 <= self.document <= len(documents):
             raise ValueError(
-                f"document {self.document} of split {self.split!r}, expected 1 to {held}"
+                f"document {self.document} of split {self.split!r}, expected 1 to {len(documents)}"
             )
-        documents = dataset.documents(self.split)
-        document = next(itertools.islice(documents, self.document - 1, None), None)
-        if document is None:
-            raise ValueError(f"{self.dataset} is damaged: {self.split}.jsonl has fewer documents")
+        document = documents[self.document - 1]
         print(f"{printable(document.name)} ({document.entities} entities)")
         surfaces = iter(document.surfaces)
         for sentence in document.sentences:

@@ -6,12 +6,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import tyro
 from tqdm import tqdm
 
@@ -29,8 +27,8 @@ from dntm.cli.runs import (
 )
 from dntm.corpus.dataset import SPLITS, Dataset, Split
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
-from dntm.corpus.document import AnonymizedDocument, files_below
-from dntm.corpus.token_store import TokenStore, read_sentences
+from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.token_store import TokenStore
 from dntm.corpus.vocabulary import load_vocabulary
 from dntm.evaluation.cloze import ClozeRecords, ClozeText, summarize_cloze
 from dntm.evaluation.groups import Group, score_groups
@@ -49,14 +47,11 @@ from dntm.files import resolved, write_text
 from dntm.settings import read_json
 
 if TYPE_CHECKING:
-    from dntm.corpus.vocabulary import Vocabulary
     from dntm.evaluation.ranks import Contexts, RankSummary, Sentence
     from dntm.model.baselines.neural_cache import NeuralCache
     from dntm.model.scorer import LanguageModel, Scorer
 
 NGRAM = "ngram"
-LONGEST = 32
-"""Encoders are evaluated on sentences of at most this many words, as in pretraining."""
 Reading = tuple[Dataset, list[AnonymizedDocument]]
 
 
@@ -80,21 +75,20 @@ class Evaluate(Computing):
     split: Split = "dev"
     """The split of the dataset to score."""
     cloze: bool = False
-    """Run the cloze test instead: which earlier entity is mentioned here?"""
+    """Run the cloze test: for each gap, rank the entities mentioned before it."""
     same_sentence: bool = False
-    """Cloze test: also count entities that first occur in the same sentence, before the gap, as
-    candidates."""
+    """Cloze test: candidates include entities that first occur before the gap in its sentence."""
     cache: bool = False
     """Also score with a neural cache (Grave et al. 2017), tuned on the run's dev split."""
     against: str | None = None
-    """Compare every row of the table with this one, such as "runs/a + cache": changes in percent
-    with 95 % intervals (paired bootstrap over documents). If no run has this name, "runs/a" stands
-    for the seeds runs/a-1, runs/a-2, ..."""
+    """Compare every row of the table with this row, such as "runs/a + cache". Prints changes in
+    percent with 95 % intervals (paired bootstrap over documents). If there is no run runs/a, it
+    stands for the runs runs/a-1, runs/a-2, ... with different seeds."""
     records: bool = True
-    """Write one CSV row per token to RUN/records-SPLIT.csv, or per gap to RUN/cloze-SPLIT.csv. For
-    a dataset other than the run's own, its name is appended."""
+    """Write one CSV row per token to RUN/records-SPLIT.csv, or per gap to RUN/cloze-SPLIT.csv. The
+    name of the dataset is appended if the run was trained on another one."""
     output_dir: Path | None = None
-    """Write these CSV files to this folder. If omitted, "default" and "ngram" write none."""
+    """Folder for these CSV files; if omitted, the run folder ("default" and "ngram" write none)."""
     by_document: Path | None = None
     """Write the number of tokens and the sum of nats of each document and token group to this CSV
     file."""
@@ -110,8 +104,10 @@ class Evaluate(Computing):
         self.set_threads()
         numbers: dict[str, Any] = {}
         if _is_encoder(models[0]):
+            if corpus is not None:
+                raise ValueError(f"{corpus} given, but an encoder is scored on its own text")
             for name in models:
-                recall = encoder_recall(Path(name), corpus, self.sentences)
+                recall = encoder_recall(Path(name), self.sentences)
                 print_ranks(f"hidden words, {name}", recall)
                 numbers[name] = {method: asdict(summary) for method, summary in recall.items()}
         elif self.cloze:
@@ -303,8 +299,8 @@ def _is_encoder(model: str) -> bool:
     return path.is_file() and read_json(path).get("model_type") == ENCODER_TYPE
 
 
-def encoder_recall(run: Path, text: str | None, count: int) -> "dict[str, RankSummary]":
-    """Hide each word of held-out sentences and rank the vocabulary for its gap.
+def encoder_recall(run: Path, count: int) -> "dict[str, RankSummary]":
+    """Hide each word of the run's held-out sentences and rank the vocabulary for its gap.
 
     The baseline is the frequency of the words ("unigram").
     """
@@ -319,13 +315,9 @@ def encoder_recall(run: Path, text: str | None, count: int) -> "dict[str, RankSu
     if count < 1:
         raise ValueError(f"sentences is {count}, expected at least 1")
     pretrained = PretrainedEncoder.load(best_of(run))
-    store = TokenStore.open(run / "text")
-    if text is None:
-        sentences = store.sample_held_out(count)
-    else:
-        sentences = _read_spread(Path(text), pretrained.vocabulary, count)
+    sentences = TokenStore.open(run / "text").sample_held_out(count)
     if not sentences:
-        raise ValueError(f"{text or run} has no sentence to evaluate on")
+        raise ValueError(f"{run} has no sentence to evaluate on")
     model, share = SentenceCompletion.of(pretrained), log_share(pretrained.share)
 
     def unigram(batch: "Sequence[Sentence]") -> "torch.Tensor":
@@ -340,11 +332,3 @@ def encoder_recall(run: Path, text: str | None, count: int) -> "dict[str, RankSu
         name: recover(tqdm(sentences, name, unit=" sentences"), contexts, x, bias, answers)
         for name, (contexts, x, bias) in methods.items()
     }
-
-
-def _read_spread(text: Path, vocabulary: "Vocabulary", count: int) -> "list[Sentence]":
-    """Sentences of text files, spread evenly; each line is a paragraph."""
-    read = chain.from_iterable(read_sentences(path, "blank-line") for path in files_below(text))
-    found = [words for words in read if len(words) <= LONGEST]
-    step = max(1, -(-len(found) // count))
-    return [np.array([vocabulary.row(w) for w in words]) for words in found[::step]]

@@ -44,8 +44,8 @@ class EvaluateMeaning(Threads):
     """Compare the meaning that a model infers for unknown words with the true words or ratings.
 
     Prints one table for each of --text, --trials, --definitions and --pairs; docs/data.md describes
-    the files. The baselines are the most frequent words and a bag of context words; with --fit, the
-    linear map of "a la carte" (Khodak et al. 2018); with --encoder, a pretrained encoder.
+    the files. The baselines are the most frequent words and a bag of context words. --fit adds the
+    linear map of "a la carte" (Khodak et al. 2018), --encoder a pretrained encoder.
     """
 
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
@@ -53,8 +53,8 @@ class EvaluateMeaning(Threads):
     text: tuple[Path, ...] = ()
     """Held-out text files or folders. Some known words are hidden and must be recovered."""
     trials: Path | None = None
-    """A file of invented words with similarity ratings: id, texts with ___ joined by @@, probes,
-    ratings."""
+    """A file of invented words with similarity ratings. Columns: id, texts with ___ for the word
+    (joined by @@), probes, ratings."""
     definitions: Path | None = None
     """A file of words and their definitions with ___ in place of the word."""
     pairs: Path | None = None

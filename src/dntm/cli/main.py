@@ -30,11 +30,11 @@ COMMANDS = {
     "export": ("export:Export", "export a trained model as a small folder"),
     "reproduce": ("study:Reproduce", "train all models and make the paper's tables and figures"),
     "report": ("study:MakeReport", "write the report of a study from its finished runs"),
-    "read": ("reading:Read", "read a text: predicted words for its entities, and surprisals"),
-    "score": ("reading:Score", "print the surprisal of every word of many texts, as a table"),
-    "continue": ("questions:Continue", "sample continuations of a text"),
-    "fill": ("questions:Fill", "rank words and entities for a gap in a sentence"),
-    "serve": ("questions:Serve", "serve a local web page"),
+    "read": ("read:Read", "read a text: predicted words for its entities, and surprisals"),
+    "score": ("texts:Score", "print the surprisal of every word of many texts, as a table"),
+    "continue": ("texts:Continue", "sample continuations of a text"),
+    "fill": ("texts:Fill", "rank words and entities for a gap in a sentence"),
+    "serve": ("texts:Serve", "serve a local web page"),
 }
 
 

@@ -30,7 +30,7 @@ PRINTED = ("table-2", "table-4", "baselines")
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduce:
-    """Reproduce the paper's tables and figures: dataset, training, evaluation, report.
+    """Build a dataset, train and evaluate all models, and write the paper's tables and figures.
 
     An interrupted study resumes: repeat the command.
     """
@@ -39,8 +39,8 @@ class Reproduce:
     """A corpus by name (dntm data list), a file or folder of texts, or a dataset folder; if
     omitted, sotu."""
     preset: Literal["paper", "small", "quick"] | None = None
-    """paper: the paper's study. small: the same models and seeds, but smaller, in hours on two
-    cores. quick (if omitted): only the models A and D, in minutes."""
+    """paper: the paper's study. small: smaller versions of the same models, in hours on two cores.
+    quick: only the models A and D, in minutes. If omitted, quick."""
     output_dir: Path | None = None
     """The study folder; if omitted, studies/CORPUS-PRESET."""
     from_: Annotated[str | None, tyro.conf.arg(name="from")] = None
@@ -59,8 +59,8 @@ class Reproduce:
     jobs: int = min(os.cpu_count() or 1, 4)
     """Number of runs at the same time."""
     threads: int = 0
-    """CPU threads of all runs together; 0: the value of OMP_NUM_THREADS, or else the number of
-    cores."""
+    """CPU threads of all runs together; 0: the value of OMP_NUM_THREADS or, if it is not set, the
+    number of cores."""
     only: tuple[str, ...] = ()
     """Execute only these runs: models (A, B, D-gru), runs (D-max-2) or patterns ('*-1')."""
     list_: Annotated[bool, tyro.conf.arg(name="list")] = False

@@ -45,7 +45,7 @@ class _RunOptions(Computing):
     """Options of both commands in addition to the settings of the run."""
 
     config: Path | None = None
-    """A YAML file of settings, such as a run's config.yaml. Options override it."""
+    """A YAML file of settings, such as config.yaml of a run. Options override it."""
     resume: bool = False
     """Continue the interrupted run in --output-dir with its own settings."""
 
@@ -91,8 +91,8 @@ class Train(_RunOptions, TrainConfig):
     """Train a language model on a dataset; the best weights on the dev split are kept."""
 
     recipe: Literal["modern", "paper", "naming", "quick"] = "modern"
-    """Settings to start from: the paper's (paper), better ones for small corpora (modern), for a
-    model that also names hidden words (naming), or a small model for trying out (quick)."""
+    """Default settings: the paper's (paper), better ones for small corpora (modern), those of a
+    model that also predicts hidden words (naming), or a small model for a first try (quick)."""
 
     @classmethod
     def of_recipe(cls, recipe: str | None) -> Self:
@@ -117,11 +117,11 @@ class Train(_RunOptions, TrainConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class Pretrain(_RunOptions, PretrainConfig):
-    """Pretrain word embeddings and the context encoder: fill gaps in the sentences of a text."""
+    """Pretrain word embeddings and the context encoder by filling gaps in sentences."""
 
     recipe: Literal["paper", "small", "naming"] = "small"
-    """Settings to start from: the paper's (paper), for a few million words (small), or for a model
-    that names hidden words, best with --vectors (naming)."""
+    """Default settings: the paper's (paper), those for a few million words (small), or those for a
+    model that predicts hidden words (naming; best with --vectors)."""
 
     @classmethod
     def of_recipe(cls, recipe: str | None) -> Self:

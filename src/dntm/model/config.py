@@ -5,7 +5,7 @@ that the command line can show its help at once.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Literal, get_args
 
 from dntm.corpus.vocabulary import SPECIALS, entity_rows
 from dntm.settings import settle
@@ -70,10 +70,9 @@ class ModelConfig:
     heads: int = 4
     """Attention heads of each Transformer layer."""
 
-    ABBREVIATIONS: ClassVar = {"variant": LETTERS}
-
     def __post_init__(self) -> None:
         settle(self)
+        object.__setattr__(self, "variant", LETTERS.get(self.variant, self.variant))
         if len(set(self.extensions)) < len(self.extensions):
             raise ValueError(f"extensions {' '.join(self.extensions)}, expected each at most once")
         # One order, whatever order they are named in: each term sees what earlier ones added.

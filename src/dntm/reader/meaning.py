@@ -45,7 +45,6 @@ RARITY = 0.5
 _RANK_OFFSET = 20
 """Added to frequency ranks, so that the most frequent words are corrected alike."""
 _UNTRAINED_SCALE = 10.0
-_BLOCK = 64
 _LEAST = 1e-12
 CONFIDENCE = {"high confidence": 0.6, "medium confidence": 0.3, "low confidence": 0.0}
 """Each label and the lowest probability that has it."""
@@ -165,7 +164,7 @@ class Meanings:
             return []
         space = self.spaces[self.naming_space]
         p = (space.near(g_e)[1] * self._s + space.rarity).softmax(1)
-        values, numbers = highest(p, min(SHOWN, p.shape[1]))
+        values, numbers = p.topk(min(SHOWN, p.shape[1]), dim=1)
         shown = [[space.listed[number] for number in row] for row in numbers.tolist()]
         sums = values.sum(1).tolist()
         return [(confidence_label(p), w in s) for p, w, s in zip(sums, words, shown, strict=True)]
@@ -267,7 +266,7 @@ class _Move:
         self, by: Tensor, probability: Tensor, k: int, above: float = -math.inf
     ) -> list[list[Neighbor]]:
         """The k words that rank highest for each entity, if their value is above a bound."""
-        values, numbers = highest(by, k)
+        values, numbers = by.topk(k, dim=1)
         vectors, unread = self.space.at(numbers), self.space.unread[numbers]
         then, now = (
             torch.einsum("mkd,md->mk", vectors, _unit(state - self.space.mean)) - unread
@@ -287,21 +286,6 @@ class _Move:
             ]
             for row in zip(*(column.tolist() for column in columns), strict=True)
         ]
-
-
-def highest(
-    values: Float[Tensor, "rows columns"], k: int
-) -> tuple[Float[Tensor, "rows k"], Int[Tensor, "rows k"]]:
-    """A faster topk: the k highest are in the k blocks with the highest maxima."""
-    blocks = nn.functional.pad(values, (0, -values.shape[1] % _BLOCK), value=-math.inf)
-    blocks = blocks.view(len(values), -1, _BLOCK)
-    if blocks.shape[1] <= k:
-        return values.topk(k, dim=1)
-    chosen = blocks.amax(2).topk(k, dim=1).indices
-    inside = blocks.gather(1, chosen.unsqueeze(2).expand(-1, -1, _BLOCK)).flatten(1)
-    found = inside.topk(k, dim=1)
-    block = chosen.gather(1, found.indices.div(_BLOCK, rounding_mode="floor"))
-    return found.values, block * _BLOCK + found.indices % _BLOCK
 
 
 def _unit(vectors: Float[Tensor, "*shape dim"]) -> Float[Tensor, "*shape dim"]:

@@ -6,11 +6,20 @@
 Every value is accompanied by that of a static model (see `reader/engine.py`). Values are computed
 in double precision and are the same to 1e-9 in every batch, and whether a text is read at once or
 as a stream.
+
+`token_score`, `sequence_score` and `conditional_score` have the names and arguments of minicons'
+IncrementalLMScorer. Three things differ: the first word has a score too, a mention is one token,
+and the ends of sentences, which this model predicts, count only with `eos_token`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Self, get_args
+from typing import Any, Self, get_args
+
+import torch
+from torch import Tensor
 
 from dntm.corpus.anonymize import From
 from dntm.corpus.document import Document, Token
@@ -27,13 +36,24 @@ from dntm.reader.questions import (
     predict,
     sample,
 )
-from dntm.reader.reading import Reading, SentenceReading, Unit, check_unit
-from dntm.reader.scores import TextScores
-from dntm.reader.streaming import ReadingPosition, Streaming, read_sentences, read_texts
+from dntm.reader.reading import Reading, SentenceReading, TokenReading, Unit, check_unit
+from dntm.reader.streaming import (
+    ReadingBuilder,
+    ReadingPosition,
+    read_stream,
+    read_texts,
+)
 from dntm.reader.text import Kinds, PreparedText, Text, check_entities, prepare, tokens_of
 
+Reduction = Callable[[Tensor], float]
+"""Reduces a text's log-probabilities, a vector in reading order, to one number."""
 
-class Reader(TextScores):
+
+def _mean(scores: Tensor) -> float:
+    return float(scores.mean())
+
+
+class Reader:
     """A trained model and a static model, ready to read texts."""
 
     def __init__(self, models: ModelPair, resolver: Resolver | None = None) -> None:
@@ -41,8 +61,8 @@ class Reader(TextScores):
         self.vocabulary = models.vocabulary
         self._engine = Engine(models)
         self.meanings = Meanings(models.dynamic, models.vocabulary)
-        self._streaming = Streaming(self._engine, self.meanings)
         self._resolver = resolver
+        self._id = secrets.token_bytes(16)
 
     @classmethod
     def from_pretrained(
@@ -80,7 +100,7 @@ class Reader(TextScores):
             self._engine.lexicon,
             entities,
             self._resolver,
-            since=entities_from,
+            entities_from=entities_from,
             border=border,
         )
 
@@ -103,16 +123,6 @@ class Reader(TextScores):
         prepared = (self.prepare(text, entities) for text in texts)
         return read_texts(self._engine, prepared, unit, self.meanings if meanings else None)
 
-    def read_sentences(
-        self, texts: Iterable[PreparedText], *, unit: Unit = "bits"
-    ) -> Iterator[tuple[PreparedText, SentenceReading]]:
-        """Read many texts sentence by sentence, so that long texts are not held in memory.
-
-        Only tokens are read, no meanings.
-        """
-        check_unit(unit)
-        yield from read_sentences(self._engine, texts, unit, None)
-
     def stream(
         self,
         text: Text,
@@ -129,19 +139,40 @@ class Reader(TextScores):
         check_unit(unit)
 
         def sentences() -> Iterator[SentenceReading]:
-            yield from self._streaming.read(self.prepare(text, entities), unit, known)
+            prepared = self.prepare(text, entities)
+            builder = ReadingBuilder(self._engine, prepared, unit, self.meanings)
+            yield from read_stream(builder, self._beginning(prepared, unit), known)
 
         return sentences()
+
+    def _beginning(self, text: PreparedText, unit: Unit) -> ReadingPosition:
+        """The position before the first sentence."""
+        return ReadingPosition(
+            sentences=0,
+            states=self._engine.initial(),
+            slots=self._engine.slots(),
+            occurrences={},
+            topics={},
+            names=text.names(),
+            surfaces=text.surfaces(self._engine.lexicon),
+            reader=self._id,
+            digest=self._id + unit.encode(),
+        )
 
     def position(
         self, history: Text | ReadingPosition, *, entities: Kinds = None
     ) -> ReadingPosition:
         """The position after a text; an empty string is the beginning."""
         if isinstance(history, ReadingPosition):
-            return self._streaming.checked(history)
-        if history == "":
-            return self._streaming.beginning(PreparedText(name="", sentences=()), "bits")
-        return self._streaming.end(self.prepare(history, entities))
+            if history.reader != self._id:
+                raise ValueError("the position belongs to another reader, whose models differ")
+            return history
+        empty = PreparedText(name="", sentences=())
+        text = empty if history == "" else self.prepare(history, entities)
+        position = self._beginning(text, "bits")
+        for sentence in self.stream(text):
+            position = sentence.position or position
+        return position
 
     def predictions(
         self,
@@ -208,3 +239,118 @@ class Reader(TextScores):
             sentences=sentences, tokens=tokens, temperature=temperature, top_p=top_p, seed=seed
         )
         return sample(self.models, self.position(history, entities=entities), sampling)
+
+    def token_score(
+        self,
+        batch: Text | Sequence[Text],
+        surprisal: bool = False,
+        prob: bool = False,
+        base_two: bool = False,
+        rank: bool = False,
+        *,
+        entities: Kinds = None,
+        eos_token: bool = False,
+    ) -> list[list[tuple[Any, ...]]]:
+        """The pair (word, log-probability in nats) for each word of each text.
+
+        `surprisal` negates it, `base_two` converts it to bits, `prob` gives the probability. With
+        `rank` a third value is the word's rank among all rows of the vocabulary, 1 for the most
+        likely.
+        """
+        _check(surprisal=surprisal, prob=prob, base_two=base_two)
+        texts = _prepared(self, batch, entities)
+        scored: list[list[tuple[Any, ...]]] = []
+        for text, tokens in zip(texts, _tokens(self, texts, base_two=base_two), strict=True):
+            sign = 1 if surprisal else -1
+            values = [math.exp(-t.surprisal) if prob else sign * t.surprisal for t in tokens]
+            ranks = [(r,) for r in self.ranks(text)] if rank else [()] * len(tokens)
+            scored.append(
+                [
+                    (token.word, value, *ranked)
+                    for token, value, ranked in zip(tokens, values, ranks, strict=True)
+                    if eos_token or not token.end
+                ]
+            )
+        return scored
+
+    def sequence_score(
+        self,
+        batch: Text | Sequence[Text],
+        reduction: Reduction = _mean,
+        prob: bool = False,
+        base_two: bool = False,
+        *,
+        entities: Kinds = None,
+        eos_token: bool = False,
+    ) -> list[float]:
+        """One number per text: the reduction (by default the mean) of its log-probabilities."""
+        _check(surprisal=False, prob=prob, base_two=base_two)
+        return [
+            _reduced(tokens, reduction, prob=prob, eos_token=eos_token)
+            for tokens in _tokens(self, _prepared(self, batch, entities), base_two=base_two)
+        ]
+
+    def conditional_score(  # noqa: PLR0917 (minicons' own order)
+        self,
+        prefix: str | Sequence[str],
+        stimuli: str | Sequence[str],
+        separator: str = " ",
+        reduction: Reduction = _mean,
+        prob: bool = False,
+        base_two: bool = False,
+        *,
+        entities: Kinds = None,
+        eos_token: bool = False,
+    ) -> list[float]:
+        """Score each stimulus after its prefix, or after one prefix for all.
+
+        No mention spans prefix and stimulus.
+        """
+        _check(surprisal=False, prob=prob, base_two=base_two)
+        ends = [stimuli] if isinstance(stimuli, str) else list(stimuli)
+        begins = [prefix] * len(ends) if isinstance(prefix, str) else list(prefix)
+        if len(begins) != len(ends):
+            raise ValueError(f"{len(begins)} prefixes for {len(ends)} stimuli, expected as many")
+        texts = [
+            self.prepare(f"{begin}{separator}{end}", entities, border=len(begin))
+            for begin, end in zip(begins, ends, strict=True)
+        ]
+        return [
+            _reduced(_after(begin, tokens), reduction, prob=prob, eos_token=eos_token)
+            for begin, tokens in zip(begins, _tokens(self, texts, base_two=base_two), strict=True)
+        ]
+
+
+def _prepared(reader: Reader, batch: Text | Sequence[Text], entities: Kinds) -> list[PreparedText]:
+    if isinstance(batch, str | Document | PreparedText):
+        return [reader.prepare(batch, entities)]
+    return [reader.prepare(text, entities) for text in batch]
+
+
+def _tokens(
+    reader: Reader, texts: Sequence[PreparedText], *, base_two: bool
+) -> Iterator[list[TokenReading]]:
+    unit: Unit = "bits" if base_two else "nats"
+    return (reading.tokens for reading in reader.read_all(texts, unit=unit, meanings=False))
+
+
+def _after(prefix: str, tokens: Sequence[TokenReading]) -> Sequence[TokenReading]:
+    """The tokens after the prefix."""
+    for place, token in enumerate(tokens):
+        if token.span[0] >= len(prefix) and not token.end:
+            return tokens[place:]
+    raise ValueError(f"no word follows the prefix {prefix!r}, expected a stimulus of words")
+
+
+def _check(*, surprisal: bool, prob: bool, base_two: bool) -> None:
+    if prob and (surprisal or base_two):
+        other = "surprisal" if surprisal else "base_two"
+        raise ValueError(f"prob and {other} are both set, expected one of them")
+
+
+def _reduced(
+    tokens: Sequence[TokenReading], reduction: Reduction, *, prob: bool, eos_token: bool
+) -> float:
+    counted = [-token.surprisal for token in tokens if eos_token or not token.end]
+    scores = torch.tensor(counted, dtype=torch.float64)
+    return float(reduction(scores.exp() if prob else scores))

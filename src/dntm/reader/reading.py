@@ -9,13 +9,12 @@ words nearest to its x_e and y_e (Eqs. 9 and 10), and what the sentence changed.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from dntm.evaluation.groups import Group, groups_of
 
@@ -54,15 +53,6 @@ def check_unit(unit: str) -> None:
 def in_bits(value: float, unit: Unit) -> float:
     """Convert a value of some unit to bits."""
     return value * NATS[unit] / NATS["bits"]
-
-
-def frame(rows: Iterable[Sequence[object]], columns: Sequence[str]) -> Any:
-    """A pandas data frame; ValueError if pandas, which is optional, is not installed."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ValueError("a data frame needs pandas, not installed: pip install pandas") from None
-    return pd.DataFrame(list(rows), columns=list(columns))
 
 
 class Plain:
@@ -225,31 +215,6 @@ class Reading:
         """An entity after each sentence that mentions it, with the sentence's index."""
         return [(s.index, e) for s in self.sentences for e in s.entities if e.entity == entity]
 
-    def vectors(self, entity: int | str) -> Float[np.ndarray, "sentences context_dim"]:
-        """d_e after each sentence, for an entity's number or name; zero before its first
-        mention.
-        """
-        names = {name: number for number, name in self.entities.items()}
-        number = names.get(entity, 0) if isinstance(entity, str) else entity
-        if number not in self.entities:
-            known = ", ".join(self.entities.values())
-            raise ValueError(f"{self.name} has no entity {entity!r}, only {known or 'none'}")
-        trail = {index: found.representation for index, found in self.trail(number)}
-        rows, d = [], [0.0] * len(next(iter(trail.values()), ()))
-        for sentence in self.sentences:
-            d = list(trail.get(sentence.index, d))
-            rows.append(d)
-        return np.array(rows, dtype=np.float64).reshape(len(self.sentences), len(d))
-
-    def rows(self) -> Iterator[tuple[object, ...]]:
-        """One row of `COLUMNS` per predicted token."""
-        for sentence in self.sentences:
-            yield from token_rows(self.name, sentence, self.entities)
-
-    def word_rows(self) -> Iterator[tuple[object, ...]]:
-        """One row of `WORD_COLUMNS` per white-space separated word."""
-        return word_rows(self.name, self.text, self.sentences, self.entities)
-
     def to_dict(self) -> dict[str, Any]:
         """Convert to a dictionary for JSON; keys are strings."""
         return {
@@ -262,80 +227,80 @@ class Reading:
 
     def to_frame(self, *, words: bool = False) -> Any:
         """A pandas data frame with one row per token (or per word), as in `dntm score`."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ValueError("a data frame needs pandas: pip install pandas") from None
         if words:
-            return frame(self.word_rows(), WORD_COLUMNS)
-        return frame(self.rows(), COLUMNS)
+            return pd.DataFrame(list(self.word_rows()), columns=list(WORD_COLUMNS))
+        return pd.DataFrame(list(self.token_rows()), columns=list(COLUMNS))
 
+    def token_rows(self) -> Iterator[tuple[object, ...]]:
+        """One row of `COLUMNS` per predicted token."""
+        for sentence in self.sentences:
+            for position, token in enumerate(sentence.tokens, start=1):
+                name = self.entities.get(token.entity, "")
+                yield (
+                    *(self.name, sentence.paragraph + 1, sentence.index + 1, position),
+                    *(*token.span, token.words[0], token.word, token.entity, name),
+                    *(token.occurrence, token.group, int(token.unknown)),
+                    *(0 if token.end else len(token.word), token.log_frequency),
+                    *(token.surprisal, token.entropy),
+                    *(token.static_surprisal, token.static_entropy),
+                )
 
-def token_rows(
-    document: str, sentence: SentenceReading, names: Mapping[int, str]
-) -> Iterator[tuple[object, ...]]:
-    """One row of `COLUMNS` per token of a sentence."""
-    for position, token in enumerate(sentence.tokens, start=1):
-        yield (
-            *(document, sentence.paragraph + 1, sentence.index + 1, position),
-            *(*token.span, token.words[0], token.word, token.entity, names.get(token.entity, "")),
-            *(token.occurrence, token.group, int(token.unknown)),
-            *(0 if token.end else len(token.word), token.log_frequency),
-            *(token.surprisal, token.entropy, token.static_surprisal, token.static_entropy),
-        )
+    def word_rows(self) -> Iterator[tuple[object, ...]]:
+        """One row of `WORD_COLUMNS` per word of `text.split()`, in order.
 
-
-def word_rows(
-    document: str, text: str, sentences: Iterable[SentenceReading], names: Mapping[int, str]
-) -> Iterator[tuple[object, ...]]:
-    """One row of `WORD_COLUMNS` per word of `text.split()`, in order.
-
-    Surprisals are summed over the tokens of a word. A mention of several words (`mention_words`)
-    has its surprisal on the first (`mention_part` 1) and 0 on the others. The end of a sentence
-    belongs to its last word. So the columns sum to the text's surprisal. A word without visible
-    characters has no token.
-    """
-    words = enumerate(re.finditer(r"\S+", text))
-    last: SentenceReading | None = None
-    for sentence in sentences:
-        pending = list(sentence.tokens)
-        first, end = pending[0].words[0], max(token.words[1] for token in pending)
+        Surprisals are summed over the tokens of a word. A mention of several words
+        (`mention_words`) has its surprisal on the first (`mention_part` 1) and 0 on the others. The
+        end of a sentence belongs to its last word. So the columns sum to the text's surprisal. A
+        word without visible characters has no token.
+        """
+        words = enumerate(re.finditer(r"\S+", self.text))
+        last = self.sentences[0]
+        for sentence in self.sentences:
+            pending = list(sentence.tokens)
+            first, end = pending[0].words[0], max(token.words[1] for token in pending)
+            for index, match in words:
+                inside = first <= index < end
+                here = [t for t in pending if t.words[0] <= index < t.words[1]] if inside else []
+                place, closing = sentence if inside else last, index + 1 == end
+                yield self._word_row(place, index, match, here, closing=closing)
+                pending = [token for token in pending if token.words[1] > index]
+                if closing:
+                    break
+            last = sentence
         for index, match in words:
-            inside = first <= index < end
-            here = [t for t in pending if t.words[0] <= index < t.words[1]] if inside else []
-            place = sentence if inside or last is None else last
-            closing = index + 1 == end
-            yield _word_row(document, place, (index, match), here, names, closing=closing)
-            pending = [token for token in pending if token.words[1] > index]
-            if closing:
-                break
-        last = sentence
-    for index, match in words:
-        assert last is not None, "a text has a sentence"
-        yield _word_row(document, last, (index, match), [], names, closing=False)
+            yield self._word_row(last, index, match, [], closing=False)
 
-
-def _word_row(
-    document: str,
-    sentence: SentenceReading,
-    word: tuple[int, re.Match[str]],
-    tokens: Sequence[TokenReading],
-    names: Mapping[int, str],
-    *,
-    closing: bool,
-) -> tuple[object, ...]:
-    index, match = word
-    inside = [token for token in tokens if not token.end]
-    new = [token for token in inside if token.words[0] == index]
-    ends = [token for token in tokens if token.end] if closing else []
-    mention = next((token for token in inside if token.entity), None)
-    group = inside[0].group if inside else Group.NON_ENTITIES
-    about: tuple[object, ...] = (0, "", 0, group, 0, 0)
-    if mention is not None:
-        part, count = index - mention.words[0] + 1, mention.words[1] - mention.words[0]
-        name = names.get(mention.entity, "")
-        about = (mention.entity, name, mention.occurrence, mention.group, part, count)
-    first = (new[0].log_frequency, new[0].entropy, new[0].static_entropy) if new else (None,) * 3
-    return (
-        *(document, sentence.paragraph + 1, sentence.index + 1, index, *match.span(), match[0]),
-        *(len(new), *about, int(any(token.unknown for token in new)), len(match[0]), first[0]),
-        *(sum(token.surprisal for token in new), first[1]),
-        *(sum(token.static_surprisal for token in new), first[2]),
-        *(sum(token.surprisal for token in ends), sum(token.static_surprisal for token in ends)),
-    )
+    def _word_row(
+        self,
+        sentence: SentenceReading,
+        index: int,
+        match: re.Match[str],
+        tokens: Sequence[TokenReading],
+        *,
+        closing: bool,
+    ) -> tuple[object, ...]:
+        inside = [token for token in tokens if not token.end]
+        new = [token for token in inside if token.words[0] == index]
+        ends = [token for token in tokens if token.end] if closing else []
+        mention = next((token for token in inside if token.entity), None)
+        group = inside[0].group if inside else Group.NON_ENTITIES
+        about: tuple[object, ...] = (0, "", 0, group, 0, 0)
+        if mention is not None:
+            part, count = index - mention.words[0] + 1, mention.words[1] - mention.words[0]
+            name = self.entities.get(mention.entity, "")
+            about = (mention.entity, name, mention.occurrence, mention.group, part, count)
+        first = new[0] if new else None
+        return (
+            *(self.name, sentence.paragraph + 1, sentence.index + 1),
+            *(index, *match.span(), match[0], len(new), *about),
+            *(int(any(token.unknown for token in new)), len(match[0])),
+            first and first.log_frequency,
+            *(sum(token.surprisal for token in new), first and first.entropy),
+            *(sum(token.static_surprisal for token in new), first and first.static_entropy),
+            sum(token.surprisal for token in ends),
+            sum(token.static_surprisal for token in ends),
+        )

@@ -7,11 +7,11 @@ the same digest, it is not read again.
 
 import hashlib
 import re
-import secrets
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
 
 import torch
 
@@ -34,7 +34,7 @@ from dntm.reader.text import PreparedText, Word
 BATCH = 16
 """Texts per batch."""
 LONG = 200
-"""A text with more sentences is read alone, so that its reading need not be held in memory."""
+"""A text with more sentences is read alone, so that few long readings are in memory."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -94,6 +94,24 @@ class ReadingBuilder:
             SentenceReading(index=i, tokens=read, entities=mentioned, paragraph=paragraph)
             for i, (read, mentioned, paragraph) in enumerate(parts, start=first)
         ]
+
+    def step(self, position: ReadingPosition) -> tuple[SentenceReading, ReadingPosition]:
+        """Read the next sentence alone, from the position before it."""
+        slots = position.slots.copy()
+        tokens = [word.token for word in self.text.sentences[self.index]]
+        encoded = self._engine.encode([tokens], slots)
+        [scores], states = self._engine.advance(
+            [encoded.sentences], [encoded.evictions], position.states
+        )
+        [read] = self.add(scores)
+        return read, replace(
+            position,
+            sentences=self.index,
+            states=states,
+            slots=slots,
+            occurrences=dict(self.occurrences),
+            topics=dict(self.topics),
+        )
 
     def skip(self, position: ReadingPosition) -> None:
         """Continue after a position of an earlier reading with the same beginning."""
@@ -182,142 +200,49 @@ class ReadingBuilder:
             yield before, self.topics[entity]
 
 
-def read_sentences(
-    engine: Engine, texts: Iterable[PreparedText], unit: Unit, meanings: Meanings | None
-) -> Iterator[tuple[PreparedText, SentenceReading]]:
-    """Read texts sentence by sentence, one text after the other.
-
-    Short texts are read in batches; of a long text only one window is held in memory.
-    """
-    batch: list[PreparedText] = []
-    for text in texts:
-        is_long = len(text.sentences) > LONG
-        if is_long or len(batch) == BATCH:
-            yield from _read_batch(engine, batch, unit, meanings)
-            batch = []
-        if is_long:
-            builder = ReadingBuilder(engine, text, unit, meanings)
-            for [scores] in engine.read([text]):
-                yield from ((text, sentence) for sentence in builder.add(scores))
-        else:
-            batch.append(text)
-    yield from _read_batch(engine, batch, unit, meanings)
-
-
-def _read_batch(
-    engine: Engine, batch: Sequence[PreparedText], unit: Unit, meanings: Meanings | None
-) -> Iterator[tuple[PreparedText, SentenceReading]]:
-    builders = [ReadingBuilder(engine, text, unit, meanings) for text in batch]
-    read: list[list[SentenceReading]] = [[] for _ in batch]
-    for window in engine.read(batch) if batch else ():
-        for number, scores in enumerate(window):
-            read[number] += builders[number].add(scores)
-    for text, sentences in zip(batch, read, strict=True):
-        yield from ((text, sentence) for sentence in sentences)
-
-
 def read_texts(
     engine: Engine, texts: Iterable[PreparedText], unit: Unit, meanings: Meanings | None
 ) -> Iterator[Reading]:
-    """Read texts to their ends; without `meanings`, only their tokens."""
-    found: list[SentenceReading] = []
-    for text, sentence in read_sentences(engine, texts, unit, meanings):
-        found.append(sentence)
-        if len(found) == len(text.sentences):
-            yield reading_of(text, found, unit)
-            found = []
+    """Read texts to their ends, in batches; without `meanings`, only their tokens."""
+    for is_long, some in groupby(texts, key=lambda text: len(text.sentences) > LONG):
+        while batch := list(islice(some, 1 if is_long else BATCH)):
+            builders = [ReadingBuilder(engine, text, unit, meanings) for text in batch]
+            read: list[list[SentenceReading]] = [[] for _ in batch]
+            for window in engine.read(batch):
+                for builder, found, scores in zip(builders, read, window, strict=True):
+                    found.extend(builder.add(scores))
+            for text, sentences in zip(batch, read, strict=True):
+                names = text.names()
+                yield Reading(
+                    name=text.name, sentences=sentences, entities=names, unit=unit, text=text.text
+                )
 
 
-def reading_of(text: PreparedText, sentences: Sequence[SentenceReading], unit: Unit) -> Reading:
-    """The reading of a whole text from all its sentences."""
-    names = text.names()
-    return Reading(name=text.name, sentences=sentences, entities=names, unit=unit, text=text.text)
+def read_stream(
+    builder: ReadingBuilder, position: ReadingPosition, known: Sequence[SentenceReading] = ()
+) -> Iterator[SentenceReading]:
+    """Read a text from its beginning, each sentence with the position after it.
 
-
-class Streaming:
-    """Both models, read sentence by sentence."""
-
-    def __init__(self, engine: Engine, meanings: Meanings) -> None:
-        self._engine = engine
-        self._meanings = meanings
-        self._reader = secrets.token_bytes(16)
-
-    def beginning(self, text: PreparedText, unit: Unit) -> ReadingPosition:
-        """The position before the first sentence."""
-        return ReadingPosition(
-            sentences=0,
-            states=self._engine.initial(),
-            slots=self._engine.slots(),
-            occurrences={},
-            topics={},
-            names=text.names(),
-            surfaces=text.surfaces(self._engine.lexicon),
-            reader=self._reader,
-            digest=self._reader + unit.encode(),
-        )
-
-    def end(self, text: PreparedText) -> ReadingPosition:
-        """The position after the last sentence."""
-        position = self.beginning(text, "bits")
-        for sentence in self.read(text, "bits"):
-            assert sentence.position is not None
-            position = sentence.position
-        return position
-
-    def checked(self, position: ReadingPosition) -> ReadingPosition:
-        """The position itself; ValueError if it belongs to another reader."""
-        if position.reader != self._reader:
-            raise ValueError("the position belongs to another reader, whose models differ")
-        return position
-
-    def read(
-        self, text: PreparedText, unit: Unit, known: Sequence[SentenceReading] = ()
-    ) -> Iterator[SentenceReading]:
-        """Every sentence with the position after it; `known` sentences are not read again."""
-        position = self.beginning(text, unit)
-        builder = ReadingBuilder(self._engine, text, unit, self._meanings)
-        for index, words in enumerate(text.sentences):
-            digest = _digest(position.digest, words)
-            earlier = known[index] if index < len(known) else None
-            if earlier and earlier.position and earlier.position.digest == digest:
-                reached = earlier.position
-                position = replace(reached, names=position.names, surfaces=position.surfaces)
-                builder.skip(position)
-                yield _renamed(earlier, position)
-            else:
-                known = ()
-                read, position = self._step(words, position, builder)
-                position = replace(position, digest=digest)
-                yield replace(read, position=position)
-
-    def _step(
-        self, words: Sequence[Word], position: ReadingPosition, builder: ReadingBuilder
-    ) -> tuple[SentenceReading, ReadingPosition]:
-        slots = position.slots.copy()
-        encoded = self._engine.encode([[word.token for word in words]], slots)
-        [scores], states = self._engine.advance(
-            [encoded.sentences], [encoded.evictions], position.states
-        )
-        [read] = builder.add(scores)
-        return read, replace(
-            position,
-            sentences=position.sentences + 1,
-            states=states,
-            slots=slots,
-            occurrences=dict(builder.occurrences),
-            topics=dict(builder.topics),
-        )
+    `known` sentences are not read again, up to the first whose digest differs.
+    """
+    for index, words in enumerate(builder.text.sentences):
+        digest = _digest(position.digest, words)
+        earlier = known[index] if index < len(known) else None
+        if earlier and earlier.position and earlier.position.digest == digest:
+            reached = earlier.position
+            position = replace(reached, names=position.names, surfaces=position.surfaces)
+            builder.skip(position)
+            yield _renamed(earlier, position)
+        else:
+            known = ()
+            read, position = builder.step(position)
+            position = replace(position, digest=digest)
+            yield replace(read, position=position)
 
 
 def _renamed(earlier: SentenceReading, position: ReadingPosition) -> SentenceReading:
     """A known sentence with the current names of its entities, which an edit may have changed."""
-    names: Mapping[int, str] = position.names
-    entities = [
-        entity
-        if entity.name == names[entity.entity]
-        else replace(entity, name=names[entity.entity])
-        for entity in earlier.entities
-    ]
+    entities = [replace(e, name=position.names[e.entity]) for e in earlier.entities]
     return replace(earlier, entities=entities, position=position)
 
 

@@ -63,15 +63,12 @@ class Word:
         return as_prose(self.words)
 
 
-Words = Sequence[Sequence[Word]]
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreparedText:
     """A text ready to be read."""
 
     name: str
-    sentences: Words
+    sentences: Sequence[Sequence[Word]]
     text: str = ""
     """The original text; for an annotated document, its words joined by spaces."""
     paragraphs: Sequence[int] = ()
@@ -81,11 +78,15 @@ class PreparedText:
         """The tokens of each sentence."""
         return ([word.token for word in sentence] for sentence in self.sentences)
 
+    def mentions(self) -> Iterator[Word]:
+        """The mentions, in reading order."""
+        return (word for s in self.sentences for word in s if isinstance(word.token, int))
+
     def names(self) -> dict[int, str]:
         """The name of each entity: its first mention that is not a pronoun, else its first."""
         first: dict[int, Word] = {}
         named: dict[int, Word] = {}
-        for word in mentions_in(self.sentences):
+        for word in self.mentions():
             entity = int(word.token)
             first.setdefault(entity, word)
             if entity not in named and not _is_pronoun(word.words):
@@ -98,7 +99,7 @@ class PreparedText:
         Unknown words are also listed in the vocabulary's spelling.
         """
         owners: dict[tuple[str, ...], set[int]] = {}
-        for word in mentions_in(self.sentences):
+        for word in self.mentions():
             if _is_pronoun(word.words):
                 continue
             first, written = word.words[0], tuple(word.words)
@@ -120,15 +121,10 @@ def prepare(
     kinds: Kinds = None,
     resolver: Resolver | None = None,
     *,
-    since: From | None = None,
+    entities_from: From | None = None,
     border: int = 0,
 ) -> PreparedText:
-    """Find the entities of a text; ValueError if it has no word.
-
-    `since` says whether a name or an unknown word is an entity from its first mention on or only if
-    it is repeated; if omitted, as in the model's training texts. No mention crosses the `border`, a
-    number of characters.
-    """
+    """Find the entities of a text (see `Reader.prepare`)."""
     if isinstance(text, PreparedText):
         if kinds is not None:
             raise ValueError(
@@ -138,11 +134,12 @@ def prepare(
     if not isinstance(text, (str, Document)):
         raise TypeError(f"expected a text or a document, not {type(text).__name__} {text!r:.40}")
     chosen = _chosen(text, kinds)
-    document = text if isinstance(text, Document) else _parsed(text, inline="inline" in chosen)
+    inline = "inline" in chosen
+    document = text if isinstance(text, Document) else document_of(text, inline=inline)
     check(document)
     settings = lexicon.vocabulary.settings
     usual: From = "repeated" if settings and settings.entities_from == "repeated" else "first"
-    config = AnonymizeConfig(keep_single="inline" in chosen, entities_from=since or usual)
+    config = AnonymizeConfig(keep_single=inline, entities_from=entities_from or usual)
     marked = find_entities(_with_chains(document, chosen, resolver), chosen, lexicon, config)
     document = document if document.spans else _written(document)
     if border:
@@ -165,16 +162,6 @@ def _chosen(text: str | Document, kinds: Kinds) -> tuple[Kind, ...]:
     if "none" in chosen and len(chosen) > 1:
         raise ValueError(f"entities {', '.join(chosen)}: none cannot be combined with another kind")
     return chosen
-
-
-def _parsed(text: str, *, inline: bool) -> Document:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"the character {text[error.start]!r} of the text cannot be encoded as UTF-8"
-        ) from None
-    return document_of(text, inline=inline)
 
 
 def _with_chains(document: Document, kinds: Sequence[Kind], resolver: Resolver | None) -> Document:
@@ -280,11 +267,6 @@ def check_entities(tokens: Iterable[Token], names: Mapping[int, str], *, new: bo
         elif isinstance(token, int) and token not in names and not (new and 0 < token <= count):
             expected = f"expected [1] to [{max(names)}]" if names else "the text has none"
             raise ValueError(f"[{token}] is not an entity of the text: {expected}")
-
-
-def mentions_in(sentences: Words) -> Iterable[Word]:
-    """The words that are mentions, in reading order."""
-    return (word for sentence in sentences for word in sentence if isinstance(word.token, int))
 
 
 def _spelled(words: Sequence[str], lexicon: Lexicon) -> tuple[str, ...]:

@@ -17,9 +17,8 @@ import json
 import re
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -30,8 +29,15 @@ from dntm.reader.engine import ModelPair
 from dntm.reader.reader import Reader
 from dntm.web.events import line
 from dntm.web.readings import Readings
-from dntm.web.requests import ENTITIES, Limits, PredictRequest, ReadRequest, Refused, body_of
-from dntm.web.server import Guard
+from dntm.web.server import (
+    ENTITIES,
+    Guard,
+    Limits,
+    PredictRequest,
+    ReadRequest,
+    Refused,
+    body_of,
+)
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -49,8 +55,7 @@ _EXPORT = re.compile(r"^export ", re.MULTILINE)
 _LINKS = re.compile(r"^ *<(?:link|script)\b.*\n", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(NamedTuple):
     """An example text."""
 
     title: str
@@ -72,7 +77,9 @@ def create_app(
         return page["index.html"]
 
     async def static(request: Request) -> Response:
-        return page.get(request.path_params["name"]) or _problem(404, "no such file")
+        if (file := page.get(request.path_params["name"])) is None:
+            raise Refused(404, "no such file")
+        return file
 
     async def about_page(_: Request) -> Response:
         return JSONResponse(about)
@@ -115,7 +122,7 @@ def _about(reader: Reader, limits: Limits) -> dict[str, Any]:
         "static": reader.models.static_name,
         "characters": limits.characters,
         "entities": [{"value": value, "title": title} for value, (title, _) in ENTITIES.items()],
-        "examples": [asdict(example) for example in examples()],
+        "examples": [example._asdict() for example in examples()],
     }
 
 
@@ -128,13 +135,9 @@ def _described(models: ModelPair) -> str:
     return f"Model with dynamic {layers} embeddings, {config.merging} merging, {words}"
 
 
-def _problem(status: int, message: str) -> Response:
-    return JSONResponse({"message": message}, status_code=status)
-
-
 async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
-    return _problem(error.status, error.message)
+    return JSONResponse({"message": error.message}, status_code=error.status)
 
 
 def page_files() -> dict[str, Response]:

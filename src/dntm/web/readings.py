@@ -20,7 +20,7 @@ from dntm.reader.reader import Reader
 from dntm.reader.reading import SentenceReading
 from dntm.reader.text import PreparedText
 from dntm.web.events import map_events, predictions_answer, sentence_event, start_event
-from dntm.web.requests import Limits, PredictRequest, ReadRequest, Refused
+from dntm.web.server import Limits, PredictRequest, ReadRequest, Refused
 
 T = TypeVar("T")
 CANDIDATES = 8

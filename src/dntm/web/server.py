@@ -1,23 +1,40 @@
-"""The server: uvicorn on one address of this machine, with its own limits.
+"""The server: requests are checked before anything is computed, and uvicorn serves them.
 
-The page is meant for the person at this machine. `Guard` keeps other sites that are open in the
-same browser away: it checks Origin and Sec-Fetch-Site, and it refuses host names that it does not
-know, since a foreign name can be made to resolve to this address (DNS rebinding).
+A text that is too long is refused with status 413, a malformed field with 422; the message names
+the field.
+
+The page is meant for the user of this machine. `Guard` keeps out other sites that are open in the
+same browser: it checks Origin and Sec-Fetch-Site, and it refuses unknown host names, since a
+foreign name can be made to resolve to this address (DNS rebinding).
 """
 
 import ipaddress
+import json
+import re
 import socket
 import threading
 import webbrowser
 from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dntm.reader.text import Kind
+
+ENTITIES: dict[str, tuple[str, tuple[Kind, ...]]] = {
+    "both": ("names and unknown words", ("names", "unknown")),
+    "names": ("names", ("names",)),
+    "unknown": ("unknown words", ("unknown",)),
+    "inline": ("words marked as [1], [2]", ("inline",)),
+}
+"""What counts as an entity: the page's label and the reader's kinds."""
 CONNECTIONS = 100
 """Concurrent connections; uvicorn answers 503 to more."""
 _POLICY = (
@@ -42,6 +59,123 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_PARAGRAPH_END = re.compile(r"\n\s*\n")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much the server does for a request."""
+
+    characters: int = 20_000
+    """Length of a text."""
+    seconds: float = 60.0
+    """Computing time of a request."""
+    threads: int = 2
+    """Worker threads that run the model."""
+    remembered: int = 1_000
+    """Sentences whose states are kept, over all texts, so that an edited text is read from the edit
+    on; with 50 entities of 256 numbers a sentence takes 0.1 MiB."""
+
+    @property
+    def body(self) -> int:
+        """Bytes of a request: every character escaped, and the other fields."""
+        return 12 * self.characters + 100_000
+
+
+class Refused(Exception):  # noqa: N818  (it is an answer, not a failure)
+    """A request that is refused: the status and a message for the user."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadRequest:
+    """Read a text. Sentences that an earlier reading shares with it are not read again."""
+
+    text: str
+    """White space is normalized as the page does when it joins sentences."""
+    kinds: tuple[Kind, ...]
+    reading: str
+    """The id of the earlier reading, or an empty string."""
+    have: int
+    """How many of its sentences the page has."""
+
+    @classmethod
+    def parse(cls, body: dict[str, Any], limits: Limits) -> Self:
+        """Check the fields."""
+        kind = body.get("entities", "both")
+        if not isinstance(kind, str) or kind not in ENTITIES:
+            raise Refused(422, f"entities must be one of {', '.join(ENTITIES)}")
+        reading = body.get("reading", "")
+        if not isinstance(reading, str):
+            raise Refused(422, "reading must be the id of a reading")
+        have = body.get("have", 0)
+        if type(have) is not int or have < 0:
+            raise Refused(422, "have must be a number of sentences")
+        text = _checked(body.get("text"), limits)
+        return cls(text=text, kinds=ENTITIES[kind][1], reading=reading, have=have)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictRequest:
+    """What the models predicted at a token of a text."""
+
+    reading: ReadRequest
+    sentence: int
+    position: int | None
+    """None for every token of the sentence."""
+
+    @classmethod
+    def parse(cls, body: dict[str, Any], limits: Limits) -> Self:
+        """Check the fields."""
+        sentence, position = body.get("sentence"), body.get("position")
+        if type(sentence) is not int or sentence < 0:
+            raise Refused(422, "sentence must be the number of a sentence, from 0")
+        if position != "all" and (type(position) is not int or position < 0):
+            raise Refused(422, 'position must be the number of a word, from 0, or "all"')
+        return cls(
+            reading=ReadRequest.parse(body, limits),
+            sentence=sentence,
+            position=None if position == "all" else position,
+        )
+
+
+async def body_of(request: Request, limits: Limits) -> dict[str, Any]:
+    """The request's JSON object; reading stops at the size limit."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise Refused(415, "the request must be application/json")
+    content = bytearray()
+    try:
+        async for chunk in request.stream():
+            content += chunk
+            if len(content) > limits.body:
+                raise Refused(413, f"the request is larger than {limits.body:,} bytes")
+    except ClientDisconnect:
+        raise Refused(499, "the client has left") from None
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError):
+        raise Refused(422, "the request is not JSON") from None
+    if not isinstance(body, dict):
+        raise Refused(422, "the request must be a JSON object")
+    return body
+
+
+def _checked(text: object, limits: Limits) -> str:
+    if not isinstance(text, str):
+        raise Refused(422, "text must be a string")
+    if len(text) > limits.characters:
+        raise Refused(
+            413, f"the text has {len(text):,} characters; the limit is {limits.characters:,}"
+        )
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    joined = "\n\n".join(" ".join(part.split()) for part in _PARAGRAPH_END.split(lines.strip()))
+    if not joined:
+        raise Refused(422, "the text is empty: paste or open one, or choose an example")
+    return joined
 
 
 class Server(uvicorn.Server):
@@ -117,21 +251,15 @@ class Guard:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Listen on a port, any free one if it is 0; ValueError if it is taken."""
+    """Listen on a port, any free one if it is 0; ValueError if that is not possible."""
     if not 0 <= port <= 65535:
         raise ValueError(f"port is {port}, expected 0 to 65535")
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen()
+        return socket.create_server((host, port), family=family)
     except OSError as error:
-        listening.close()
         hint = "is another server running? choose another with --port" if port else "check --host"
-        raise ValueError(
-            f"cannot listen on {host} port {port}: {error.strerror or error}; {hint}"
-        ) from None
-    return listening
+        raise ValueError(f"cannot listen on {host} port {port}: {error}; {hint}") from None
 
 
 def address(listening: socket.socket) -> str:

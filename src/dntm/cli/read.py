@@ -1,13 +1,21 @@
-"""A reading as text for the terminal and as an HTML page.
+"""`dntm read`: a reading as text for the terminal, as an HTML page or as JSON.
 
 With color, each entity has its own color and a word's background shade is its surprisal; without,
 an entity is followed by its number. Control characters are replaced.
 """
 
+import json
+import os
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
 
 from dntm.cli.runs import aligned, printable
+from dntm.cli.texts import File, ReaderOptions, Shared
 from dntm.evaluation.groups import Group
+from dntm.files import write_text
 from dntm.reader.reading import EntityReading, Reading, SentenceReading, TokenReading, Unit, in_bits
 from dntm.reader.text import as_prose, spaces_before
 
@@ -18,6 +26,46 @@ _STEP = 3.0
 """Bits from one shade to the next."""
 _SHOWN = 5
 """Words per list."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """Read a text: predicted words for its entities after each sentence, and mean surprisals."""
+
+    source: File
+    document: int = 1
+    """Number of the document in the file, from 1."""
+    format: Literal["text", "html", "json"] = "text"
+    """text: for the terminal; html: a page; json: all results. For tables, see dntm score."""
+    output: Path | None = None
+    """Output file; if omitted, standard output."""
+    unit: Unit = "bits"
+    """The unit of surprisal."""
+    color: Literal["auto", "always", "never"] = "auto"
+    """Colored text; auto: if the output is a terminal."""
+    options: Shared = field(default_factory=ReaderOptions)
+    """Options of the model and of its entities."""
+
+    def run(self) -> None:
+        """Read and print."""
+        text = self.options.text(self.source, self.document)
+        reader = self.options.reader("double" if self.format == "json" else "single")
+        reading = reader.read(self.options.prepared(reader, text), unit=self.unit)
+        if self.format == "json":
+            lines = iter([json.dumps(reading.to_dict(), ensure_ascii=False)])
+        elif self.format == "html":
+            lines = iter([html_page(reading)])
+        else:
+            lines = text_lines(reading, color=self._in_color())
+        if self.output is None:
+            for line in lines:
+                print(line)
+        else:
+            write_text(self.output, "".join(f"{line}\n" for line in lines))
+
+    def _in_color(self) -> bool:
+        terminal = self.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        return self.color == "always" or (self.color == "auto" and terminal)
 
 
 def text_lines(reading: Reading, *, color: bool) -> Iterator[str]:
@@ -95,18 +143,17 @@ def html_page(reading: Reading) -> str:
     """The reading as a page that needs no other file."""
     from jinja2 import Environment, PackageLoader
 
+    from dntm.reader.meaning import confidence_label
+
     environment = Environment(
         loader=PackageLoader("dntm.cli"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    entities = [
-        {"number": number, "name": name, "states": _html_states(reading, number)}
-        for number, name in reading.entities.items()
-    ]
     return environment.get_template("reading.html").render(
         reading=reading,
         sentences=[_html_tokens(sentence, reading.unit) for sentence in reading.sentences],
-        entities=entities,
         totals=_means(reading),
+        words=_words,
+        confidence=confidence_label,
         # The golden angle: neighboring entities have different hues.
         color=lambda entity: f"hsl({entity * 137.508 % 360:.0f} 70% 45%)",
     )
@@ -123,17 +170,4 @@ def _html_tokens(sentence: SentenceReading, unit: Unit) -> list[dict[str, object
             "title": f"{token.surprisal:.2f} {unit}, static {token.static_surprisal:.2f}",
         }
         for space, token in zip(spaces_before(t.word for t in tokens), tokens, strict=True)
-    ]
-
-
-def _html_states(reading: Reading, entity: int) -> list[dict[str, object]]:
-    from dntm.reader.meaning import confidence_label
-
-    return [
-        {
-            "sentence": index + 1,
-            "words": ", ".join(_words(state)),
-            "confidence": confidence_label(state.confidence) or "",
-        }
-        for index, state in reading.trail(entity)
     ]

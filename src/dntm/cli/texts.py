@@ -1,14 +1,13 @@
-"""`dntm read` and `dntm score`: read texts with a trained model."""
+"""`dntm score`, `continue`, `fill` and `serve`, and the options of all commands that read texts."""
 
 import csv
 import json
-import os
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from itertools import chain, groupby, islice
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
@@ -16,19 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.render import html_page, text_lines
+from dntm.cli.runs import print_table, printable
 from dntm.corpus.document import Document, EmptyInputError
 from dntm.corpus.formats import ANNOTATED, Format, files_and_format, has_chains, read_documents
 from dntm.corpus.text import Documents
-from dntm.files import new_file, write_text
-from dntm.reader.reading import (
-    COLUMNS,
-    WORD_COLUMNS,
-    SentenceReading,
-    Unit,
-    token_rows,
-    word_rows,
-)
+from dntm.files import new_file
+from dntm.reader.reading import COLUMNS, WORD_COLUMNS, Unit
 
 if TYPE_CHECKING:
     from dntm.reader.reader import Reader
@@ -45,7 +37,7 @@ class ModelOptions:
     """A run folder or a checkpoint; if omitted (or "default"), the bundled model."""
     static: Path | None = None
     """The static baseline to compare with, a run folder or a checkpoint. If omitted, the baseline
-    in the model's folder, or else the model itself without its memory of entities."""
+    in the model's folder; if there is none, the model itself without its memory of entities."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,20 +45,20 @@ class ReaderOptions(ModelOptions):
     """Options of the model and of its entities."""
 
     entities: tuple[Entities, ...] = ("auto",)
-    """What counts as an entity, one or several of: chains (as annotated), names (runs of
-    capitalized words), unknown (words outside the vocabulary), inline (words such as [1]), resolver
-    (found by a coreference model); or none. auto: chains in annotated files, inline in files with
-    words such as [1], else names and unknown words."""
+    """What counts as an entity: chains (as annotated), names (runs of capitalized words), unknown
+    (words outside the vocabulary), inline (words such as [1]), resolver (found by a coreference
+    model), or none. Several can be combined. auto: chains in annotated files, inline in files with
+    words such as [1], names and unknown in all others."""
     entities_from: Literal["first", "repeated"] | None = None
     """Names and unknown words are entities from their first mention on (first), or only if they
     occur again later (repeated). If omitted, as in the model's training texts."""
     coref_model: Path | None = None
     """Weights of the coreference model for --entities resolver (extra: coref)."""
     input_format: Format | None = None
-    """Format of the text; detected if omitted. inline: text with [1], [2] as mentions."""
+    """Format of the text; if omitted, it is detected. inline: text with [1], [2] as mentions."""
     precision: Literal["double", "single"] | None = None
-    """Floating-point precision. Single is faster, but values then depend on the batch by about
-    1e-6. If omitted, double, except for the text output of dntm read."""
+    """Floating-point precision. Single is faster; values then differ by about 1e-6 between batches.
+    If omitted: single for the text and HTML output of dntm read, double for all else."""
     threads: int = 1
     """CPU threads; 0: PyTorch's default."""
 
@@ -178,46 +170,6 @@ File = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Read:
-    """Read a text: predicted words for its entities after each sentence, and mean surprisals."""
-
-    source: File
-    document: int = 1
-    """Number of the document in the file, from 1."""
-    format: Literal["text", "html", "json"] = "text"
-    """text: for the terminal; html: a page; json: all results. For tables, see dntm score."""
-    output: Path | None = None
-    """Output file; if omitted, standard output."""
-    unit: Unit = "bits"
-    """The unit of surprisal."""
-    color: Literal["auto", "always", "never"] = "auto"
-    """Colored text; auto: if the output is a terminal."""
-    options: Shared = field(default_factory=ReaderOptions)
-    """Options of the model and of its entities."""
-
-    def run(self) -> None:
-        """Read and print."""
-        text = self.options.text(self.source, self.document)
-        reader = self.options.reader("double" if self.format == "json" else "single")
-        reading = reader.read(self.options.prepared(reader, text), unit=self.unit)
-        if self.format == "json":
-            lines = iter([json.dumps(reading.to_dict(), ensure_ascii=False)])
-        elif self.format == "html":
-            lines = iter([html_page(reading)])
-        else:
-            lines = text_lines(reading, color=self._in_color())
-        if self.output is None:
-            for line in lines:
-                print(line)
-        else:
-            write_text(self.output, "".join(f"{line}\n" for line in lines))
-
-    def _in_color(self) -> bool:
-        terminal = self.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        return self.color == "always" or (self.color == "auto" and terminal)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Score:
     """Print the surprisal of every token of many texts, for the model and its static baseline."""
 
@@ -233,34 +185,30 @@ class Score:
     unit: Unit = "bits"
     """The unit of surprisal."""
     documents: Documents = "file"
-    """Plain text: one document per file, or one between blank lines (one paragraph per line)."""
+    """Plain text: each file is a document (file), or blank lines separate documents and each line
+    is a paragraph (blank-line)."""
     on_error: Literal["stop", "skip"] = "stop"
-    """Stop at a file that cannot be read or a malformed document, or skip and list it."""
+    """What to do with an unreadable file or a malformed document: stop, or skip and list it."""
     options: Shared = field(default_factory=ReaderOptions)
     """Options of the model and of its entities."""
 
     def run(self) -> None:
-        """Print while reading: only a few sentences of a long text are held in memory."""
+        """Print the rows of each text when it has been read."""
         if not self.sources:
             raise ValueError("no file given, expected at least one")
         skipped: list[str] = []
         empty: list[str] = []
-        problems: list[Exception] = []
-        reader = self.options.reader()
+        reader, scored = self.options.reader(), 0
         bar: tqdm[Any] = tqdm(desc="scoring", unit=" words", disable=None, mininterval=0.5)
-        scored = 0
         with bar, self._target() as target:
-            texts = _until_a_problem(self._texts(reader, skipped, empty), problems)
-            write = self._writer(target)
-            found = reader.read_sentences(texts, unit=self.unit)
-            for _, group in groupby(found, key=lambda some: id(some[0])):
-                scored += 1
-                for row in self._rows(group, bar):
+            write, texts = self._writer(target), self._texts(reader, skipped, empty)
+            for reading in reader.read_all(texts, unit=self.unit, meanings=False):
+                for row in reading.word_rows() if self.words else reading.token_rows():
                     write(row)
+                scored += 1
+                bar.update(sum(len(sentence.tokens) - 1 for sentence in reading.sentences))
             for problem in (*skipped, *empty):
                 bar.write(f"skipped: {problem}", file=sys.stderr)
-            for error in problems:
-                raise error
             if empty and not scored:
                 raise ValueError("no text left to score: every file is empty")
 
@@ -276,22 +224,6 @@ class Score:
         return lambda row: writer.writerow(
             f"{value:.6f}" if isinstance(value, float) else value for value in row
         )
-
-    def _rows(
-        self, found: Iterator[tuple["PreparedText", SentenceReading]], bar: "tqdm[Any]"
-    ) -> Iterator[tuple[object, ...]]:
-        """The rows of one text."""
-        text, first = next(found)
-        names = text.names()
-
-        def sentences() -> Iterator[SentenceReading]:
-            for sentence in chain([first], (sentence for _, sentence in found)):
-                yield sentence
-                bar.update(len(sentence.tokens) - 1)
-
-        if self.words:
-            return word_rows(text.name, text.text, sentences(), names)
-        return chain.from_iterable(token_rows(text.name, s, names) for s in sentences())
 
     def _texts(
         self, reader: "Reader", skipped: list[str], empty: list[str]
@@ -310,11 +242,117 @@ class Score:
         return nullcontext(sys.stdout) if self.output is None else new_file(self.output)
 
 
-def _until_a_problem(
-    texts: Iterator["PreparedText"], problems: list[Exception]
-) -> Iterator["PreparedText"]:
-    """The texts before one that cannot be read, so that a batch is finished before the error."""
-    try:
-        yield from texts
-    except (ValueError, OSError) as error:
-        problems.append(error)
+@dataclass(frozen=True, kw_only=True)
+class Continue:
+    """Sample a continuation of a text. It can mention the entities of the text."""
+
+    source: File
+    sentences: int = 3
+    """Number of sentences to sample."""
+    tokens: int = 60
+    """Maximum number of tokens per sentence."""
+    temperature: float = 0.7
+    """Sampling temperature: below 1, likely words become more likely; 0: always the most likely."""
+    top_p: float = 0.9
+    """Nucleus sampling: sample from the most likely words with this total probability."""
+    samples: int = 1
+    """Number of continuations, with the seeds SEED, SEED + 1, ..."""
+    seed: int = 0
+    """Random seed."""
+    options: Shared = field(default_factory=ReaderOptions)
+    """Options of the model and of its entities."""
+
+    def run(self) -> None:
+        """Read the first document of the file and print its continuation."""
+        if self.samples < 1:
+            raise ValueError(f"samples is {self.samples}, expected at least 1")
+        text = self.options.text(self.source)
+        reader = self.options.reader()
+        position = reader.position(self.options.prepared(reader, text))
+        for seed in range(self.seed, self.seed + self.samples):
+            found = reader.continue_text(
+                position,
+                sentences=self.sentences,
+                tokens=self.tokens,
+                temperature=self.temperature,
+                top_p=self.top_p,
+                seed=seed,
+            )
+            print(printable(found.text))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fill:
+    """Rank words and entities for the gap of a sentence by the surprisal of the sentence."""
+
+    sentence: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SENTENCE")]
+    """The sentence with [] for its gap, such as "[1] sat down at the [] .", where [1] is the first
+    entity of --history."""
+    history: str | None = None
+    """The text before the sentence: a file, or - for standard input."""
+    choose: Literal["both", "words", "entities"] = "both"
+    """What can fill the gap."""
+    candidates: int = 200
+    """Number of words to try, the most likely at the gap; 0: the whole vocabulary."""
+    top: int = 10
+    """Number of candidates to print."""
+    unit: Unit = "bits"
+    """The unit of surprisal."""
+    options: Shared = field(default_factory=ReaderOptions)
+    """Options of the model and of its entities."""
+
+    def run(self) -> None:
+        """Print the best candidates, one per line."""
+        if self.top < 1:
+            raise ValueError(f"top is {self.top}, expected at least 1")
+        text = None if self.history is None else self.options.text(self.history)
+        reader = self.options.reader()
+        found = reader.fill(
+            self.sentence,
+            "" if text is None else self.options.prepared(reader, text),
+            choose=self.choose,
+            candidates=self.candidates,
+            unit=self.unit,
+        )
+        rows = [[f"{self.unit} of the sentence", "dynamic", "static"]]
+        for filling in found[: self.top]:
+            word = printable(filling.word) + (f" [{filling.entity}]" if filling.entity else "")
+            rows.append([word, f"{filling.surprisal:.3f}", f"{filling.static_surprisal:.3f}"])
+        print_table(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serve(ModelOptions):
+    """Serve a local web page that reads texts and predicts the meaning of unknown words."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on. The default is reachable from this machine only."""
+    names: tuple[str, ...] = ()
+    """Additional host names of this machine, such as reading.example. Requests to other names are
+    refused."""
+    port: int = 8321
+    """Port to listen on; 0: any free port."""
+    browser: bool = True
+    """Open the page in a browser."""
+    threads: int = 2
+    """Number of worker threads; each reads one text at a time."""
+
+    def run(self) -> None:
+        """Serve until interrupted."""
+        from dntm.web.server import address, bind, serve
+
+        if self.threads < 1:
+            raise ValueError(f"threads is {self.threads}, expected at least 1")
+        with bind(self.host, self.port) as listening:
+            import torch
+
+            from dntm.reader.reader import Reader
+            from dntm.web.app import create_app
+            from dntm.web.server import Limits
+
+            torch.set_num_threads(1)
+            reader = Reader.from_pretrained(self.model, self.static)
+            app = create_app(reader, Limits(threads=self.threads), hosts=[self.host, *self.names])
+            print(f"Serving on {address(listening)} (Ctrl-C to stop)", flush=True)
+            with suppress(KeyboardInterrupt):
+                serve(app, listening, browser=self.browser)
