@@ -35,17 +35,10 @@ def test_candidates_are_the_entities_of_earlier_sentences() -> None:
     )
 
 
-def test_the_same_sentence_counts_where_asked() -> None:
-    gaps = ClozeText.of(TALE, same_sentence=True).gaps
-
-    assert Gap(2, 4, 3, 2, (1, 2, 3)) in gaps
-    assert len(gaps) == len(TEXT.gaps) + 1
-
-
 def test_a_gap_without_an_alternative_is_no_gap() -> None:
     document = AnonymizedDocument(name="d", sentences=[[1], [1], [1, 2]])
 
-    assert ClozeText.of(document, same_sentence=True).gaps == ()
+    assert ClozeText.of(document).gaps == ()
 
 
 @pytest.mark.parametrize(
@@ -117,7 +110,7 @@ def test_damaged_records_are_named_with_their_line(tmp_path: Path) -> None:
     whole = path.read_text()
 
     path.write_text(whole.replace("d,2,", "d,two,"))
-    with pytest.raises(ValueError, match="line 2: found 'two', expected a whole number"):
+    with pytest.raises(ValueError, match=r"line 2: invalid literal for int.*'two'"):
         ClozeRecords.read(path)
     path.write_text(whole[:-10])
     with pytest.raises(ValueError, match=r"line 2: \d+ values, expected 12"):

@@ -5,7 +5,7 @@ import pytest
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation import uncertainty
-from dntm.evaluation.groups import Curve, by_antecedents, by_occurrence, by_position
+from dntm.evaluation.groups import Curve, curve_of
 from dntm.evaluation.records import Records
 from dntm.evaluation.uncertainty import band
 
@@ -23,7 +23,7 @@ def every_bin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_figure_4_takes_all_tokens_by_their_place_in_the_document() -> None:
-    curve = by_position(RECORDS, edges=(1, 4, 10))
+    curve = curve_of(RECORDS, "position", edges=(1, 4, 10))
 
     assert curve.tokens.tolist() == [3 + 3, 6 + 2, 4]
     assert curve.nats.tolist() == [6 + 6, 39 + 9, 10 + 11 + 12 + 13]
@@ -32,18 +32,18 @@ def test_figure_4_takes_all_tokens_by_their_place_in_the_document() -> None:
 def test_a_document_of_the_same_name_begins_anew() -> None:
     twice = Records.of([TALE, TALE], [SCORES[0], SCORES[0]])
 
-    assert by_position(twice, edges=(1, 13, 14)).tokens.tolist() == [24, 2, 0]
+    assert curve_of(twice, "position", edges=(1, 13, 14)).tokens.tolist() == [24, 2, 0]
 
 
 def test_figure_5_takes_tokens_after_an_entity_by_its_occurrence() -> None:
-    curve = by_occurrence(RECORDS, edges=(1, 2, 3))
+    curve = curve_of(RECORDS, "occurrence", edges=(1, 2, 3))
 
     assert curve.tokens.tolist() == [3, 3, 2]
     assert curve.nats.tolist() == [2 + 4 + 2, 8 + 9 + 3, 13 + 5]
 
 
 def test_figure_6_takes_reappearing_entities_by_their_antecedents() -> None:
-    curve = by_antecedents(RECORDS, edges=(1, 2, 3))
+    curve = curve_of(RECORDS, "antecedents", edges=(1, 2, 3))
 
     assert curve.tokens.tolist() == [2, 3, 0]
     assert curve.nats.tolist() == [2 + 4, 7 + 8 + 12, 0]
@@ -51,7 +51,7 @@ def test_figure_6_takes_reappearing_entities_by_their_antecedents() -> None:
 
 @pytest.mark.usefixtures("every_bin")
 def test_perplexity_is_that_of_the_bins_tokens_and_nan_without_any() -> None:
-    perplexity = band([by_antecedents(RECORDS, edges=(1, 2, 3))]).mean
+    perplexity = band([curve_of(RECORDS, "antecedents", edges=(1, 2, 3))]).mean
 
     assert perplexity[:2].tolist() == pytest.approx([np.exp(3), np.exp(9)])
     assert np.isnan(perplexity[2])
@@ -81,4 +81,4 @@ def test_a_band_is_the_mean_and_standard_error_over_runs() -> None:
 
 def test_runs_over_different_texts_have_no_band() -> None:
     with pytest.raises(ValueError, match="expected runs over the same text"):
-        band([by_position(RECORDS), by_position(Records.of([OTHER], SCORES[1:]))])
+        band([curve_of(RECORDS, "position"), curve_of(Records.of([OTHER], SCORES[1:]), "position")])

@@ -11,7 +11,7 @@ from dntm.corpus.vocabulary import BOS, EOS, UNK, TextSettings, Vocabulary
 from dntm.evaluation.passages import (
     Passage,
     gap_passage,
-    hide,
+    hide_words,
     parts_of,
     passage_of,
     read_definitions,
@@ -66,7 +66,7 @@ def test_only_the_given_words_that_recur_are_hidden() -> None:
     able[[row("dog"), row("cat"), row("barked")]] = True
     text = document("the dog met the cat and the dog", "barked")
 
-    passage = hide(text, able, 5, VOCABULARY, np.random.default_rng(0))
+    (passage,) = hide_words([text], able, VOCABULARY, most=5, seed=0)
 
     assert read(passage) == ["the [1] met the cat and the [1]", "barked"]
 
@@ -76,8 +76,8 @@ def test_no_more_words_are_hidden_than_allowed_or_than_rows_are_free() -> None:
 
     def hidden(entities: str, most: int) -> int:
         text = document(f"{entities} {'dog cat barked met ran ' * 2}")
-        passage = hide(text, able, most, VOCABULARY, np.random.default_rng(0))
-        return 0 if passage is None else len(passage.hidden)
+        passages = hide_words([text], able, VOCABULARY, most=most, seed=0)
+        return sum(len(passage.hidden) for passage in passages)
 
     assert hidden("", 2) == 2
     assert hidden("", 5) == 3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.evaluation.groups import Group, group_of, score_groups, token_groups
+from dntm.evaluation.groups import Group, group_of, groups_of, score_groups
 from dntm.evaluation.records import Records
 
 DOCUMENT = AnonymizedDocument(
@@ -73,7 +73,7 @@ def test_no_perplexity_comes_from_numbers_that_are_not_finite() -> None:
 
 
 def test_a_single_token_is_listed_under_a_group_that_contains_it(records: Records) -> None:
-    masks = token_groups(records)
+    masks = groups_of(records.occurrence, records.follows)
 
     listed = [
         group_of(occurrence, follows)

@@ -58,7 +58,7 @@ def study(
         PRESETS["paper"], corpus=corpus or str(folder / "texts.jsonl"), models=planned, seeds=seeds
     )
     made = StudyFolder(folder)
-    write_text(made.settings, config.to_yaml())
+    write_text(made.settings, to_yaml(config))
     shutil.copytree(_dataset(texts or chains), made.dataset)
     for run in all_runs(config):
         if run.model.name not in numbers:

@@ -10,6 +10,7 @@ from dntm.cli.main import main
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.context_encoder import ContextEncoder
 from dntm.model.pretrained_encoder import PretrainedEncoder
+from dntm.settings import to_yaml
 from dntm.study.config import (
     PRESETS,
     StudyConfig,
@@ -34,7 +35,7 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_settings_survive_study_yaml(name: str, tmp_path: Path) -> None:
     config = replace(PRESETS[name], corpus="sotu", text=("a.txt",))
-    (tmp_path / "study.yaml").write_text(config.to_yaml())
+    (tmp_path / "study.yaml").write_text(to_yaml(config))
 
     assert StudyConfig.from_yaml(tmp_path / "study.yaml") == config
 

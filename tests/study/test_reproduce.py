@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from dntm.cli.main import main
-from dntm.study.run import last_line
 from tests.study.small_study import kill_all, reproduce, results
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads processes from /proc")
@@ -152,9 +151,3 @@ def test_a_failed_run_is_named_with_its_log(corpus: Path, tmp_path: Path) -> Non
     assert "A-1 failed: dntm: error:" in done.stderr
     assert "machine.json is damaged" in done.stderr
     assert str(study / "runs" / "A-1" / "log.txt") in done.stderr.splitlines()[-1]
-
-
-def test_the_last_line_of_a_long_log_is_cut(tmp_path: Path) -> None:
-    (tmp_path / "log.txt").write_text("first\nerror: " + "x" * 1_000_000)
-
-    assert len(last_line(tmp_path / "log.txt", 1)) == 1000

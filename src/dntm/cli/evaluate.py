@@ -75,9 +75,7 @@ class Evaluate(Computing):
     split: Split = "dev"
     """The split of the dataset to score."""
     cloze: bool = False
-    """Run the cloze test: for each gap, rank the entities mentioned before it."""
-    same_sentence: bool = False
-    """Cloze test: candidates include entities that first occur before the gap in its sentence."""
+    """Run the cloze test: for each gap, rank the entities of earlier sentences."""
     cache: bool = False
     """Also score with a neural cache (Grave et al. 2017), tuned on the run's dev split."""
     against: str | None = None
@@ -255,8 +253,7 @@ class Evaluate(Computing):
         for model in models:
             with self._reading(model, corpus, evict=False) as (dataset, documents):
                 records = self._fill(model, dataset, documents)
-                file = f"cloze-{self.split}{'-same-sentence' if self.same_sentence else ''}"
-                self._write(records, file, model, dataset)
+                self._write(records, f"cloze-{self.split}", model, dataset)
             table[model] = summarize_cloze(records)
         print_cloze(f"cloze test on {corpus or self.split}", table)
         return {name: asdict(summary) for name, summary in table.items()}
@@ -266,7 +263,7 @@ class Evaluate(Computing):
     ) -> ClozeRecords:
         if model == NGRAM:
             raise ValueError("ngram has no memory of entities and cannot take the cloze test")
-        texts = [ClozeText.of(text, same_sentence=self.same_sentence) for text in documents]
+        texts = [ClozeText.of(text) for text in documents]
         if not any(text.gaps for text in texts):
             raise ValueError(
                 f"{dataset.folder} has no gap in its {self.split} split: "

@@ -18,6 +18,7 @@ from dntm.corpus.vocabulary import UNK
 from dntm.evaluation.passages import (
     Passage,
     gap_passage,
+    hide_words,
     parts_of,
     read_definitions,
     read_pairs,
@@ -120,13 +121,14 @@ class EvaluateMeaning(Threads):
 
     def _hidden(self, model: "Scorer") -> tuple[Any, list[Passage]]:
         """The rows of the candidates, and passages with hidden words."""
-        from dntm.evaluation.meaning import candidate_words, hide_words
+        from dntm.evaluation.meaning import candidate_words
 
         lexicon = Lexicon(model.vocabulary)
         rows, words = candidate_words(model, CANDIDATES)
         blocks = text_blocks(self.text, self.documents)
         parts = (part for block in blocks for part in parts_of(block, self.documents, lexicon))
-        found = hide_words(parts, words, model, per_part=self.per_part, seed=self.seed)
+        vocabulary = model.vocabulary
+        found = list(hide_words(parts, words, vocabulary, most=self.per_part, seed=self.seed))
         if not found:
             raise ValueError("no word of the text can be hidden: expected known words that recur")
         return rows, found

@@ -106,17 +106,20 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The lines of a table; the first column is aligned to the left, the others to the right."""
+def aligned(rows: Sequence[Sequence[str]], text_columns: int = 1) -> Iterator[str]:
+    """The lines of a table; the first `text_columns` are aligned to the left, the rest right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for first, *rest in rows:
-        cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
-        yield "  ".join([first.ljust(widths[0]), *cells]).rstrip()
+    for row in rows:
+        cells = [
+            cell.ljust(width) if column < text_columns else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
 
 
-def print_table(rows: Sequence[Sequence[str]]) -> None:
+def print_table(rows: Sequence[Sequence[str]], text_columns: int = 1) -> None:
     """Print rows in aligned columns."""
-    print("\n".join(aligned(rows)))
+    print("\n".join(aligned(rows, text_columns)))
 
 
 def print_groups(title: str, models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from dntm.cli.runs import print_table
 from dntm.files import remove_stale_files
 from dntm.settings import merged, read_yaml
 from dntm.study.config import (
@@ -169,13 +170,14 @@ class MakeReport:
 
 def _write_report(folder: StudyFolder, target: Path | None = None) -> None:
     """Write the report; print its main tables and the claims that could be tested."""
-    from dntm.study.report import as_text, write_report
+    from dntm.study.report import write_report
 
     report = write_report(folder, target)
     remove_stale_files(folder.path)
     for table in report.tables:
         if table.key in PRINTED:
-            print(f"\n{as_text(table)}")
+            print(f"\n{table.title}")
+            print_table(table.lines, table.text_columns)
     print()
     for claim in report.claims:
         if claim.verdict != "not tested":

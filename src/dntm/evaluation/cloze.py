@@ -8,7 +8,7 @@ before the sentence, and the likelihoods of the sentence are compared:
 
 Other mentions in the sentence are unchanged. A tie counts against the model. Gaps with a single
 candidate are left out, and so are entities that first occur in the sentence itself (the paper:
-"multiple preceding entities followed by a cloze sentence"); `same_sentence` includes the latter.
+"multiple preceding entities followed by a cloze sentence").
 
 Departure: log-likelihoods closer than TIE are ties.
 
@@ -45,9 +45,9 @@ class ClozeText(NamedTuple):
     gaps: tuple[Gap, ...]
 
     @classmethod
-    def of(cls, document: AnonymizedDocument, *, same_sentence: bool = False) -> Self:
-        """Find the gaps; `same_sentence` includes entities that first occur in the sentence."""
-        return cls(document, tuple(_gaps(document, same_sentence=same_sentence)))
+    def of(cls, document: AnonymizedDocument) -> Self:
+        """Find the gaps."""
+        return cls(document, tuple(_gaps(document)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,17 +82,15 @@ class ClozeRecords(Table):
         return cls.of_rows(row for text, scores in pairs for row in _rank(text, scores))
 
 
-def _gaps(document: AnonymizedDocument, *, same_sentence: bool) -> Iterator[Gap]:
+def _gaps(document: AnonymizedDocument) -> Iterator[Gap]:
     seen: dict[int, int] = {}
     for s, sentence in enumerate(document.sentences):
-        before = tuple(sorted(seen))
+        candidates = tuple(sorted(seen))
         for p, token in enumerate(sentence):
-            if not isinstance(token, int):
-                continue
-            candidates = tuple(sorted(seen)) if same_sentence else before
-            seen[token] = seen.get(token, 0) + 1
-            if token in candidates and len(candidates) > 1:
-                yield Gap(s, p, token, seen[token], candidates)
+            if isinstance(token, int):
+                seen[token] = seen.get(token, 0) + 1
+                if token in candidates and len(candidates) > 1:
+                    yield Gap(s, p, token, seen[token], candidates)
 
 
 def _quantile(rank: int, candidates: int) -> float:

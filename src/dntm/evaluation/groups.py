@@ -25,11 +25,6 @@ from numpy.typing import NDArray
 
 from dntm.evaluation.records import Floats, Integers, Records
 
-POSITION_EDGES = (1, 51, 101, 151, 201, 301, 401, 501, 601, 801, 1001)
-OCCURRENCE_EDGES = (1, 2, 3, 4, 5, 7, 9, 12, 16, 21)
-ANTECEDENT_EDGES = (1, 3, 5, 7, 9, 12, 15, 18, 21, 26, 31)
-"""The first value of each bin; the last bin is open."""
-
 
 class Group(StrEnum):
     """A token group; its value is its name in JSON and CSV files."""
@@ -82,15 +77,10 @@ def group_of(occurrence: int, follows: int) -> Group:
     return Group.FOLLOWING if follows else Group.NON_ENTITIES
 
 
-def token_groups(records: Records) -> dict[str, NDArray[np.bool_]]:
-    """A mask over records for each group."""
-    return groups_of(records.occurrence, records.follows)
-
-
 def score_groups(records: Records) -> dict[str, dict[str, float]]:
     """Perplexity, number of tokens and sum of nats of each group; nan for an empty group."""
     scores = {}
-    for group, mask in token_groups(records).items():
+    for group, mask in groups_of(records.occurrence, records.follows).items():
         tokens, nats = int(mask.sum()), float(-records.log_probability[mask].sum())
         perplexity = float(np.exp(nats / tokens)) if tokens else float("nan")
         scores[str(group)] = {"perplexity": perplexity, "tokens": tokens, "nats": nats}
@@ -107,27 +97,25 @@ class Curve:
     nats: Floats
 
 
-def by_position(records: Records, edges: Sequence[int] = POSITION_EDGES) -> Curve:
-    """Figure 4: all tokens by their position in the document, from 1."""
-    return _curve(records, _positions(records), Group.ALL, edges)
+CURVES: dict[str, tuple[Group, tuple[int, ...]]] = {
+    "position": (Group.ALL, (1, 51, 101, 151, 201, 301, 401, 501, 601, 801, 1001)),
+    "occurrence": (Group.FOLLOWING, (1, 2, 3, 4, 5, 7, 9, 12, 16, 21)),
+    "antecedents": (Group.REAPPEARING, (1, 3, 5, 7, 9, 12, 15, 18, 21, 26, 31)),
+}
+"""Token group and bins of Figures 4 to 6."""
 
 
-def by_occurrence(records: Records, edges: Sequence[int] = OCCURRENCE_EDGES) -> Curve:
-    """Figure 5: tokens following an entity, by the number of its occurrences so far."""
-    return _curve(records, records.follows_occurrence, Group.FOLLOWING, edges)
-
-
-def by_antecedents(records: Records, edges: Sequence[int] = ANTECEDENT_EDGES) -> Curve:
-    """Figure 6: reappearing entities, by the number of entities mentioned before."""
-    return _curve(records, records.antecedents, Group.REAPPEARING, edges)
-
-
-def _curve(records: Records, x: Integers, group: Group, edges: Sequence[int]) -> Curve:
+def curve_of(records: Records, name: str, edges: Sequence[int] = ()) -> Curve:
+    """The curve of a figure, with its own bins if `edges` is empty."""
+    group, own_edges = CURVES[name]
+    edges = tuple(edges) or own_edges
+    columns = {"occurrence": records.follows_occurrence, "antecedents": records.antecedents}
+    x = columns[name] if name in columns else _positions(records)
     bins = np.searchsorted(edges, x, side="right") - 1
-    kept = token_groups(records)[group] & (bins >= 0)
+    kept = groups_of(records.occurrence, records.follows)[group] & (bins >= 0)
     tokens = np.bincount(bins[kept], minlength=len(edges))
     nats = np.bincount(bins[kept], -records.log_probability[kept], minlength=len(edges))
-    return Curve(tuple(edges), tokens, nats.astype(np.float64))
+    return Curve(edges, tokens, nats.astype(np.float64))
 
 
 def _positions(records: Records) -> Integers:

@@ -32,10 +32,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.entities import CLOSED, Lexicon
 from dntm.corpus.vocabulary import UNK, entity_rows
-from dntm.evaluation.passages import Passage, Trial, gap_passage, hide
+from dntm.evaluation.passages import Passage, Trial, gap_passage
 from dntm.evaluation.ranks import RankSummary, cosine_ranks
 from dntm.evaluation.uncertainty import interval, resampled
 from dntm.evaluation.word_baselines import (
@@ -186,20 +185,6 @@ def candidate_words(
     hidden = np.zeros(len(able), dtype=np.bool_)
     hidden[[row for row in rows if labels[row].lower() not in CLOSED]] = True
     return rows, hidden
-
-
-def hide_words(
-    parts: Iterable[AnonymizedDocument],
-    words: Bool[np.ndarray, " vocabulary"],
-    model: Scorer,
-    *,
-    per_part: int,
-    seed: int,
-) -> list[Passage]:
-    """Hide up to `per_part` words in each part; parts without such a word are left out."""
-    random = np.random.default_rng(seed)
-    found = (hide(part, words, per_part, model.vocabulary, random) for part in parts)
-    return [passage for passage in found if passage is not None]
 
 
 def hidden_words(
@@ -375,12 +360,9 @@ def spearman(a: Float[np.ndarray, " _"], b: Float[np.ndarray, " _"]) -> float:
     """Spearman's coefficient, with mean ranks for ties; 0 if either side is constant."""
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise ValueError("a value is not finite, expected numbers to correlate")
-    centered = [_mean_ranks(values) - (len(values) + 1) / 2 for values in (a, b)]
-    length = np.sqrt((centered[0] ** 2).sum() * (centered[1] ** 2).sum())
-    return float(centered[0] @ centered[1] / length) if length else 0.0
-
-
-def _mean_ranks(values: Float[np.ndarray, " _"]) -> Float[np.ndarray, " _"]:
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Float[np.ndarray, " _"] = (np.cumsum(counts) - (counts - 1) / 2)[which]
-    return ranks
+    if not (np.ptp(a) and np.ptp(b)):
+        return 0.0
+    ordered = [(np.sort(values), values) for values in (a, b)]
+    # Twice the mean rank minus 1: the number of smaller values plus that of values not larger.
+    ranks = [np.searchsorted(s, v) + np.searchsorted(s, v, side="right") for s, v in ordered]
+    return float(np.corrcoef(ranks)[0, 1])

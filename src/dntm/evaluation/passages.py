@@ -94,25 +94,27 @@ def passage_of(
     )
 
 
-def hide(
-    document: AnonymizedDocument,
+def hide_words(
+    documents: Iterable[AnonymizedDocument],
     words: Bool[np.ndarray, " vocabulary"],
-    most: int,
     vocabulary: Vocabulary,
-    random: np.random.Generator,
-) -> Passage | None:
-    """Hide up to `most` of the `words` that occur at least twice.
+    *,
+    most: int,
+    seed: int,
+) -> Iterator[Passage]:
+    """Hide up to `most` of the `words` in each document, of those that occur at least twice.
 
-    None if there is no such word, or no free row for an entity.
+    Documents without such a word, or without a free row for an entity, are left out.
     """
-    counts = Counter(t for sentence in document.sentences for t in sentence if isinstance(t, str))
-    free = vocabulary.entities - document.entities
-    rows = {word: vocabulary.row(word) for word, count in counts.items() if count > 1}
-    able = [word for word, row in rows.items() if words[row]]
-    if free < 1 or not able:
-        return None
-    chosen = [able[i] for i in random.permutation(len(able))[: min(most, free)]]
-    return passage_of(document, {word: rows[word] for word in chosen}, vocabulary)
+    random = np.random.default_rng(seed)
+    for document in documents:
+        counts = Counter(t for s in document.sentences for t in s if isinstance(t, str))
+        rows = {word: vocabulary.row(word) for word, count in counts.items() if count > 1}
+        able = [word for word, row in rows.items() if words[row]]
+        free = vocabulary.entities - document.entities
+        if able and free > 0:
+            chosen = [able[i] for i in random.permutation(len(able))[: min(most, free)]]
+            yield passage_of(document, {word: rows[word] for word in chosen}, vocabulary)
 
 
 def text_blocks(files: Iterable[Path], documents: Documents) -> Iterator[Block]:
@@ -233,7 +235,7 @@ def read_pairs(path: Path) -> list[tuple[str, str, float]]:
     """
     found = []
     header = True
-    for number, text in _lines(path):
+    for number, text in text_lines(path):
         if not (line := text.split("#")[0].strip()):
             continue
         separator = next((s for s in ("\t", ",") if s in line), None)
@@ -253,21 +255,16 @@ def read_pairs(path: Path) -> list[tuple[str, str, float]]:
 
 
 def _table(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each line."""
-    for number, line in _lines(path):
+    """The cells of each line that is not blank; InputError if there is none."""
+    lines = [(number, line) for number, line in text_lines(path) if line.strip()]
+    if not lines:
+        raise InputError(str(path), None, "empty file")
+    for number, line in lines:
         cells = line.rstrip("\t").split("\t")
         if len(cells) != columns:
             problem = f"{len(cells)} columns, expected {columns}, separated by tabs"
             raise InputError(str(path), number, problem)
         yield number, cells
-
-
-def _lines(path: Path) -> list[tuple[int, str]]:
-    """The lines of a file that are not blank; InputError if there is none."""
-    found = [(number, line) for number, line in text_lines(path) if line.strip()]
-    if not found:
-        raise InputError(str(path), None, "empty file")
-    return found
 
 
 def _number(cell: str, path: Path, line: int) -> float:

@@ -70,15 +70,7 @@ class Table:
         for row in lines:
             if len(row) != len(types):
                 raise ValueError(f"{len(row)} values, expected {len(types)}")
-            yield [_converted(cell, type_) for cell, type_ in zip(row, types.values(), strict=True)]
-
-
-def _converted(cell: str, type_: Any) -> Any:
-    try:
-        return type_(cell)
-    except ValueError:
-        expected = "a whole number" if type_ is int else "a number"
-        raise ValueError(f"found {cell!r}, expected {expected}") from None
+            yield [type_(cell) for cell, type_ in zip(row, types.values(), strict=True)]
 
 
 def as_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

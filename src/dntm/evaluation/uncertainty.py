@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dntm.evaluation.cloze import ClozeRecords
-from dntm.evaluation.groups import Curve, Group, token_groups
+from dntm.evaluation.groups import Curve, Group, groups_of
 from dntm.evaluation.records import Floats, Integers, Records
 
 RESAMPLES = 10_000
@@ -97,7 +97,7 @@ def band(curves: Sequence[Curve]) -> Band:
 
 def group_sums(records: Records, group: str) -> DocumentSums:
     """The nats and tokens of a token group by document."""
-    mask = token_groups(records)[Group(group)]
+    mask = groups_of(records.occurrence, records.follows)[Group(group)]
     names = np.asarray(records.document, dtype=np.str_)[mask]
     nats = -records.log_probability[mask]
     return _added_up(names, [nats], np.ones(len(nats)), perplexity=True)

@@ -17,7 +17,7 @@ from dntm.evaluation.records import Floats
 from dntm.evaluation.uncertainty import Comparison
 from dntm.study.models import MERGING_TITLES
 from dntm.study.results import CLOZE_TEST, ModelResults, StudyResults
-from dntm.study.tables import interval, percent, percent_interval, signed
+from dntm.study.tables import change_texts, percent
 
 Verdict = Literal["holds", "unclear", "does not hold", "not tested"]
 Models = Mapping[str, ModelResults]
@@ -59,17 +59,18 @@ class PairedComparison:
     @property
     def text(self) -> str:
         """Both values, their difference and its interval."""
-        found = self.found
-        if self.lower_is_better:
-            ends = percent_interval(found.ratio_interval)
-            change = f"{percent(found.ratio)}, 95 % interval {ends}"
-            values = f"{found.other:.1f} with {self.name}, {found.baseline:.1f} with {self.other}"
-        else:
-            ends = interval(found.difference_interval, 3)
-            change = f"{signed(found.difference, 3)}, 95 % interval {ends}"
-            values = f"{found.other:.3f} with {self.name}, {found.baseline:.3f} with {self.other}"
+        found, digits = self.found, 1 if self.lower_is_better else 3
+        values = (
+            f"{found.other:.{digits}f} with {self.name}, "
+            f"{found.baseline:.{digits}f} with {self.other}"
+        )
+        change, ends = (
+            change_texts(found.ratio, found.ratio_interval, ratio=True)
+            if self.lower_is_better
+            else change_texts(found.difference, found.difference_interval, ratio=False)
+        )
         apart = self._seeds_apart(1) or self._seeds_apart(-1)
-        return f"{values} ({change}{'' if apart else ', seeds overlap'})"
+        return f"{values} ({change}, 95 % interval {ends}{'' if apart else ', seeds overlap'})"
 
     @property
     def _sign(self) -> int:

@@ -153,10 +153,6 @@ class StudyConfig:
         if self.text and self.pretrained:
             raise ValueError("text and pretrained are both set, expected at most one of them")
 
-    def to_yaml(self) -> str:
-        """All settings, as study.yaml stores them."""
-        return to_yaml(self)
-
     @classmethod
     def from_yaml(cls, path: Path) -> "StudyConfig":
         """Read study.yaml."""
@@ -312,7 +308,7 @@ def save_settings(folder: StudyFolder, config: StudyConfig) -> None:
                 f"{folder.settings} has other settings ({name}: {old[name]!r} there, "
                 f"{new[name]!r} given): choose another --output-dir, or give the same settings"
             )
-    write_text(folder.settings, config.to_yaml())
+    write_text(folder.settings, to_yaml(config))
 
 
 def _existing(path: str, option: str) -> str:

@@ -45,18 +45,18 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-# Number, curve, title, label of the axis
-_KINDS = (
-    (4, "position", "all tokens, by position in the document", "Position of the token"),
-    (
-        *(5, "occurrence", "tokens that follow an entity, by its occurrences so far"),
+_KINDS = {
+    "position": ("all tokens, by position in the document", "Position of the token"),
+    "occurrence": (
+        "tokens that follow an entity, by its occurrences so far",
         "Occurrences of the entity",
     ),
-    (
-        *(6, "antecedents", "reappearing entities, by the number of antecedent entities"),
+    "antecedents": (
+        "reappearing entities, by the number of antecedent entities",
         "Antecedent entities",
     ),
-)
+}
+"""Curve of each figure, with its title and the label of its axis."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class Figure:
 def figures(results: StudyResults) -> list[Figure]:
     """Figures 4 to 6, without those that have no finished run or too few tokens."""
     found = []
-    for number, curve, title, axis in _KINDS:
+    for number, (curve, (title, axis)) in enumerate(_KINDS.items(), start=4):
         bands = {
             name: band([run.curves[curve] for run in model.runs])
             for name, model in results.models.items()

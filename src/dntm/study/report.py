@@ -184,24 +184,6 @@ def data_csv(data: Data) -> str:
     return as_csv(list(data[0]) if data else [], [list(row.values()) for row in data])
 
 
-def as_text(table: Table) -> str:
-    """A table for the terminal, in aligned columns."""
-    lines: list[tuple[str, ...]] = [table.header]
-    for row in table.rows:
-        lines.append(tuple(entry.text for entry in row.entries))
-        notes = range(max(len(entry.notes) for entry in row.entries))
-        lines += [tuple("".join(e.notes[i : i + 1]) for e in row.entries) for i in notes]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(table.header))]
-    shown = [
-        "  ".join(
-            word.ljust(width) if i < table.text_columns else word.rjust(width)
-            for i, (word, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
-    return "\n".join([table.title, *shown])
-
-
 def _environment(*, autoescape: bool) -> Environment:
     return Environment(
         loader=PackageLoader("dntm.study"),

@@ -13,13 +13,7 @@ import numpy as np
 
 from dntm.corpus.dataset import Dataset
 from dntm.evaluation.cloze import ClozeRecords, ClozeSummary, summarize_cloze
-from dntm.evaluation.groups import (
-    PAPER_GROUPS,
-    Curve,
-    by_antecedents,
-    by_occurrence,
-    by_position,
-)
+from dntm.evaluation.groups import CURVES, PAPER_GROUPS, Curve, curve_of
 from dntm.evaluation.records import Floats, Records, as_csv
 from dntm.evaluation.uncertainty import (
     Comparison,
@@ -45,7 +39,6 @@ from dntm.study.config import (
 )
 from dntm.study.models import MODELS, StudyModel
 
-CURVES = {"position": by_position, "occurrence": by_occurrence, "antecedents": by_antecedents}
 CLOZE_TEST = "cloze"
 """Name of the cloze test among the token groups."""
 Scalar = str | int | float | None
@@ -176,7 +169,7 @@ def _read(path: Path, run: StudyRun, document: Callable[[str], str]) -> RunResul
     return RunResults(
         run=run,
         sums={name: whole_documents(found, document) for name, found in sums.items()},
-        curves={name: curve(records) for name, curve in CURVES.items()},
+        curves={name: curve_of(records, name) for name in CURVES},
         cloze_summary=summarize_cloze(cloze),
         parameters=parameters["total"],
         finetuned=parameters["finetuned"],

@@ -31,6 +31,7 @@ from dntm.files import is_locked, locked, new_folder
 from dntm.model.baselines.neural_cache import NeuralCache
 from dntm.model.baselines.ngram import NGram
 from dntm.model.scorer import LanguageModel, Scorer
+from dntm.settings import cut
 from dntm.study.config import CLOZE, RECORDS, RESULTS, StudyConfig, StudyFolder, StudyRun
 from dntm.study.models import MODELS
 from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
@@ -44,7 +45,7 @@ POLL_SECONDS = 0.2
 PARENT = "DNTM_STUDY_PROCESS"
 """Environment variable with the process that started a run."""
 LONGEST_ERROR = 1000
-"""Bytes of a failed run's last message that are shown."""
+"""Characters of a failed run's last message that are shown."""
 
 
 def run_one(folder: StudyFolder, config: StudyConfig, run: StudyRun, log: Log) -> None:
@@ -199,7 +200,7 @@ def run_all(
                 process = running.pop(run, None)
                 if process and process.returncode:
                     failed.append(run)
-                    line = last_line(folder.run(run) / "log.txt", process.returncode)
+                    line = _last_line(folder.run(run) / "log.txt", process.returncode)
                     log(f"{run.name} failed: {line}")
                     continue
                 seconds += [time.monotonic() - began[run]] if process else []
@@ -256,9 +257,7 @@ def end_with_parent() -> None:
         sys.exit(143)
 
 
-def last_line(log: Path, code: int) -> str:
+def _last_line(log: Path, code: int) -> str:
     """The last line of a log, or the exit code if the log is empty."""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - LONGEST_ERROR))
-        lines = file.read().decode("utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else f"exit code {code}"
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return cut(lines[-1], LONGEST_ERROR) if lines else f"exit code {code}"

@@ -10,7 +10,7 @@ import numpy as np
 from dntm.corpus.dataset import SplitStatistics
 from dntm.evaluation.groups import PAPER_GROUPS, Group
 from dntm.evaluation.records import Floats
-from dntm.evaluation.uncertainty import Comparison, mean_and_error
+from dntm.evaluation.uncertainty import mean_and_error
 from dntm.study.models import PAPER_TABLE_1, PAPER_TABLE_3, PAPER_TABLE_4, TABLE_1_ROWS, StudyModel
 from dntm.study.results import CLOZE_TEST, Data, Scalar, StudyResults
 
@@ -63,6 +63,16 @@ class Table:
     """Number of columns on the left that hold text."""
     rows: tuple[Row, ...]
     data: Data = ()
+
+    @property
+    def lines(self) -> list[tuple[str, ...]]:
+        """Header, values and notes as lines of text."""
+        lines = [self.header]
+        for row in self.rows:
+            lines.append(tuple(entry.text for entry in row.entries))
+            notes = range(max(len(entry.notes) for entry in row.entries))
+            lines += [tuple("".join(e.notes[i : i + 1]) for e in row.entries) for i in notes]
+        return lines
 
 
 def table_1(results: StudyResults) -> Table:
@@ -169,11 +179,8 @@ def table_4(results: StudyResults) -> Table:
     rows = [Row((Entry("Chance"), Entry(""), *(Entry(plus_minus(v, None, 3)) for v in chance)))]
     letter = ""
     for model, found in numbers.items():
-        change = ""
-        if ends := _with_interval(found, "difference"):
-            change = f"{signed(ends[0], 3)} {interval(ends[1:], 3)}"
         others = [plus_minus(found[name], found[f"{name}_error"], 3) for name in _CLOZE[1:]]
-        entries = (_entry(found, "mean_quantile", 3, best, change), *map(Entry, others))
+        entries = (_entry(found, "mean_quantile", 3, best, "difference"), *map(Entry, others))
         head = (Entry(model.title), Entry(model.detail))
         rows.append(Row((*head, *entries), starts_block=model.letter != letter))
         letter = model.letter
@@ -208,10 +215,7 @@ def _perplexities(results: StudyResults, models: Sequence[StudyModel]) -> dict[S
         }
         for group in PAPER_GROUPS:
             row |= _measured(group, found.values(group) if found else None)
-            change = _comparison(results, model.name, group)
-            row[f"{group}_ratio"] = change.ratio if change else None
-            low, high = change.ratio_interval if change else (None, None)
-            row |= {f"{group}_ratio_low": low, f"{group}_ratio_high": high}
+            row |= _changed(f"{group}_ratio", results, model.name, group)
             row |= {f"{group}_paper": paper.get(group)}
             row |= {f"{group}_paper_error": paper.get(f"{group}_error")}
         rows[model] = row
@@ -223,10 +227,7 @@ def _cloze_numbers(results: StudyResults, model: StudyModel) -> Numbers:
     row: Numbers = {"seeds": len(found.runs) if found else 0}
     for name in _CLOZE:
         row |= _measured(name, found.cloze(name) if found else None)
-    change = _comparison(results, model.name, CLOZE_TEST)
-    row["difference"] = change.difference if change else None
-    low, high = change.difference_interval if change else (None, None)
-    row |= {"difference_low": low, "difference_high": high}
+    row |= _changed("difference", results, model.name, CLOZE_TEST)
     mean, error = PAPER_TABLE_4[model.name]
     return row | {"mean_quantile_paper": mean, "mean_quantile_paper_error": error}
 
@@ -238,12 +239,15 @@ def _measured(name: str, values: Floats | None) -> Numbers:
     return {name: mean, f"{name}_error": error}
 
 
-def _comparison(results: StudyResults, name: str, group: str) -> Comparison | None:
-    """A model relative to A, on a token group or on the cloze test."""
-    baseline, model = results.models.get(BASELINE), results.models.get(name)
-    if baseline is None or model is None or name == BASELINE:
-        return None
-    return model.compared_with(baseline, group)
+def _changed(name: str, results: StudyResults, model: str, group: str) -> Numbers:
+    """A model relative to A: the ratio for a token group, the difference for the cloze test."""
+    baseline, other = results.models.get(BASELINE), results.models.get(model)
+    values: tuple[float | None, ...] = (None, None, None)
+    if baseline and other and model != BASELINE and (found := other.compared_with(baseline, group)):
+        values = (found.ratio, *found.ratio_interval)
+        if group == CLOZE_TEST:
+            values = (found.difference, *found.difference_interval)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
 
 
 def _best(numbers: dict[StudyModel, Numbers]) -> dict[str, str]:
@@ -258,30 +262,24 @@ def _best(numbers: dict[StudyModel, Numbers]) -> dict[str, str]:
 def _group_entries(
     numbers: Numbers, best: dict[str, str], *, with_paper: bool = True
 ) -> list[Entry]:
-    entries = []
-    for group in PAPER_GROUPS:
-        change = ""
-        if ends := _with_interval(numbers, f"{group}_ratio"):
-            change = f"{percent(ends[0])} {percent_interval(ends[1:])}"
-        entries.append(_entry(numbers, group, 1, best[group], change, with_paper=with_paper))
-    return entries
+    return [
+        _entry(numbers, group, 1, best[group], f"{group}_ratio", with_paper=with_paper)
+        for group in PAPER_GROUPS
+    ]
 
 
 def _entry(
     numbers: Numbers, name: str, digits: int, best: str, change: str, *, with_paper: bool = True
 ) -> Entry:
     paper = plus_minus(numbers[f"{name}_paper"], numbers[f"{name}_paper_error"], digits)
-    notes = (change, f"paper {paper}" if with_paper and paper != NONE else "")
+    value, low, high = (numbers[f"{change}{end}"] for end in ("", "_low", "_high"))
+    notes = []
+    if value is not None and low is not None and high is not None:
+        notes.append(" ".join(change_texts(value, (low, high), ratio=change.endswith("ratio"))))
+    if with_paper and paper != NONE:
+        notes.append(f"paper {paper}")
     text = plus_minus(numbers[name], numbers[f"{name}_error"], digits)
-    bold = best != "" and text.split(" ")[0] == best
-    return Entry(text, tuple(note for note in notes if note), bold)
-
-
-def _with_interval(numbers: Numbers, name: str) -> tuple[float, float, float] | None:
-    value, low, high = (numbers[f"{name}{end}"] for end in ("", "_low", "_high"))
-    if value is None or low is None or high is None:
-        return None
-    return value, low, high
+    return Entry(text, tuple(notes), bold=best != "" and text.split(" ")[0] == best)
 
 
 def _millions(count: float | None) -> str:
@@ -306,16 +304,14 @@ def signed(value: float, digits: int) -> str:
     return ("+" if value > 0 else "−") + text
 
 
-def interval(ends: tuple[float, float], digits: int) -> str:
-    """An interval of differences."""
-    return f"[{signed(ends[0], digits)}, {signed(ends[1], digits)}]"
-
-
 def percent(ratio: float) -> str:
     """A ratio as a change: 0.98 is −2.0 %."""
     return f"{signed(100 * (ratio - 1), 1)} %"
 
 
-def percent_interval(ends: tuple[float, float]) -> str:
-    """An interval of ratios as an interval of changes in percent."""
-    return interval((100 * (ends[0] - 1), 100 * (ends[1] - 1)), 1)
+def change_texts(value: float, ends: tuple[float, float], *, ratio: bool) -> tuple[str, str]:
+    """A difference and its interval; ratios as changes in percent."""
+    if not ratio:
+        return signed(value, 3), f"[{signed(ends[0], 3)}, {signed(ends[1], 3)}]"
+    low, high = (signed(100 * (end - 1), 1) for end in ends)
+    return percent(value), f"[{low}, {high}]"

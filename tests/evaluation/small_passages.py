@@ -1,0 +1,68 @@
+"""A vocabulary, a model and passages for the evaluation of meaning."""
+
+from collections.abc import Sequence
+
+import torch
+
+from dntm.corpus.document import AnonymizedDocument, Token
+from dntm.corpus.entities import Lexicon
+from dntm.corpus.entity_slots import encode
+from dntm.corpus.vocabulary import Vocabulary
+from dntm.evaluation.passages import Passage
+from dntm.model.config import ModelConfig, Variant
+from dntm.model.language_model import DynamicTextModel
+from dntm.model.scorer import Scorer
+
+WORDS = tuple("the . a at and dog cat wolf barked purred howled ran met it , 17 x".split())
+VOCABULARY = Vocabulary(WORDS, entities=4)
+LEXICON = Lexicon(VOCABULARY)
+DIM = 5
+FIRST = 3 + 4
+"""Row of the first word."""
+
+
+def row(word: str) -> int:
+    return VOCABULARY.row(word)
+
+
+def encoded(sentences: Sequence[Sequence[Token]]) -> Sequence[Sequence[int]]:
+    return encode(AnonymizedDocument(name="", sentences=sentences), VOCABULARY).sentences
+
+
+def random_model(variant: Variant = "both") -> Scorer:
+    """A model with random weights, x and y of different widths."""
+    config = ModelConfig(
+        vocabulary=len(VOCABULARY), entities=4, variant=variant, merging="gru",
+        embedding_dim=DIM, hidden_dim=6, encoder_dim=3, context_dim=4,
+    )  # fmt: skip
+    generator = torch.Generator().manual_seed(3)
+    model = DynamicTextModel(config, generator)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    return Scorer(model.eval(), VOCABULARY)
+
+
+def passage(*sentences: str) -> Passage:
+    """Numbers are entities; entity 1 stands for a dog."""
+    tokens = [[int(w) if w.isdecimal() else w for w in s.split()] for s in sentences]
+    return Passage(encoded(tokens), {3: row("dog")})
+
+
+PASSAGES = [
+    passage("the 1 barked at 2 .", "2 met the 1 and the 1 ran .", "it ran .", "the 1 howled"),
+    passage("a 1 .", "the cat met 3", "1"),
+]
+
+
+SENTENCES = [
+    sentence.split()
+    for sentence in (
+        "the dog barked at the cat .",
+        "the cat purred and the dog ran .",
+        "a wolf howled at it , and a dog met the wolf .",
+        "the cat met 17 x and it ran at the cat",
+        "a dog ran and barked , the cat purred and howled",
+    )
+]
+TEXT = encoded(SENTENCES)
