@@ -1,5 +1,5 @@
-from dntm.corpus.anonymize import MarkedDocument, find_names, mark_words
-from dntm.corpus.document import AnonymizedDocument, Span
+from dntm.corpus.anonymize import find_names, mark_words
+from dntm.corpus.document import AnonymizedDocument, Document, Span
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.text import document_of
 from dntm.corpus.vocabulary import Vocabulary
@@ -42,7 +42,7 @@ def with_unknown_words(
     sentences: list[list[str]], mentions: list[list[Span]] | None = None
 ) -> AnonymizedDocument:
     found = mentions or [[] for _ in sentences]
-    marked = MarkedDocument(name="d", sentences=sentences, mentions=found)
+    marked = Document(name="d", sentences=sentences, mentions=found)
     return mark_words(marked, ("unknown",), LEXICON, "repeated").anonymized(lower_case=False)
 
 

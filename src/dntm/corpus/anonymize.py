@@ -17,12 +17,12 @@ Departure: the paper does not say which of two nested mentions it keeps.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Literal
 
-from dntm.corpus.document import AnonymizedDocument, Document, Mention, Span
+from dntm.corpus.document import Document, Mention, Span
 from dntm.corpus.entities import EntityFinder, Lexicon
 from dntm.settings import settle
 
@@ -49,105 +49,30 @@ class AnonymizeConfig:
         settle(self)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MarkedDocument:
-    """A text with mentions that do not overlap; entities are any integers."""
-
-    name: str
-    sentences: Sequence[Sequence[str]]
-    mentions: Sequence[Sequence[Span]]
-    """The mentions of each sentence, left to right."""
-
-    @property
-    def entities(self) -> int:
-        """The number of different entities."""
-        return len({span.entity for spans in self.mentions for span in spans})
-
-    def words(self) -> Iterator[str]:
-        """The words outside all mentions."""
-        for sentence, tokens in zip(self.sentences, self.tokens(), strict=True):
-            yield from (sentence[span.start] for span in tokens if span.entity is None)
-
-    def tokens(self) -> list[list[Span]]:
-        """The words of each token; entities are numbered by first appearance."""
-        numbers: dict[int | None, int] = {}
-        found: list[list[Span]] = []
-        for sentence, mentions in zip(self.sentences, self.mentions, strict=True):
-            found.append([])
-            place = 0
-            for start, end, entity in mentions:
-                found[-1] += [Span(w, w + 1) for w in range(place, start)]
-                found[-1].append(Span(start, end, numbers.setdefault(entity, len(numbers) + 1)))
-                place = end
-            found[-1] += [Span(w, w + 1) for w in range(place, len(sentence))]
-        return found
-
-    def anonymized(self, *, lower_case: bool) -> AnonymizedDocument:
-        """The text with each mention replaced by its entity's number."""
-        tokens = self.tokens()
-        spelled = self.sentences
-        if lower_case:
-            spelled = [[word.lower() for word in sentence] for sentence in self.sentences]
-        return AnonymizedDocument(
-            name=self.name,
-            sentences=[
-                [words[start] if entity is None else entity for start, _, entity in spans]
-                for words, spans in zip(spelled, tokens, strict=True)
-            ],
-            surfaces=[
-                words[start:end]
-                for words, spans in zip(self.sentences, tokens, strict=True)
-                for start, end, entity in spans
-                if entity is not None
-            ],
-        )
-
-    def parts(self, max_sentences: int | None) -> Iterator["MarkedDocument"]:
-        """Near-equal parts of at most `max_sentences` sentences (None: the whole document).
-
-        With n sentences there are k = ceil(n / max_sentences) parts, part i from round(i n / k).
-        """
-        count = len(self.sentences)
-        parts = -(-count // max_sentences) if max_sentences else 1
-        if parts <= 1:
-            yield self
-            return
-        bounds = [round(i * count / parts) for i in range(parts + 1)]
-        for number, (start, end) in enumerate(pairwise(bounds), start=1):
-            yield MarkedDocument(
-                name=f"{self.name}/{number}",
-                sentences=self.sentences[start:end],
-                mentions=self.mentions[start:end],
-            )
-
-
 def find_entities(
     document: Document, kinds: Collection[str], lexicon: Lexicon, config: AnonymizeConfig
-) -> MarkedDocument:
-    """The entities of a text whose vocabulary is known."""
+) -> Document:
+    """The document with the mentions of its entities; the vocabulary is known."""
     marked = mark_chains(document, kinds, config)
     return mark_words(marked, kinds, lexicon, config.entities_from)
 
 
-def mark_chains(
-    document: Document, kinds: Collection[str], config: AnonymizeConfig
-) -> MarkedDocument:
+def mark_chains(document: Document, kinds: Collection[str], config: AnonymizeConfig) -> Document:
     """The mentions that do not depend on the vocabulary: chains, and names that are repeated."""
     chains = [*document.chains]
     if "names" in kinds and config.entities_from == "repeated":
         chains += find_names(document)
     kept = [chain for chain in chains if config.keep_single or len(set(chain)) > 1]
     mentions = _without_overlap(kept, config.nested)
-    return MarkedDocument(
+    return replace(
+        document,
         name=f"{document.name}:{document.part}" if document.part else document.name,
-        sentences=document.sentences,
+        part="",
         mentions=[mentions.get(s, []) for s in range(len(document.sentences))],
     )
 
 
-def mark_words(
-    marked: MarkedDocument, kinds: Collection[str], lexicon: Lexicon, since: From
-) -> MarkedDocument:
+def mark_words(marked: Document, kinds: Collection[str], lexicon: Lexicon, since: From) -> Document:
     """Add the mentions that depend on the vocabulary: names and unknown words."""
     if not {"names", "unknown"}.intersection(kinds):
         return marked

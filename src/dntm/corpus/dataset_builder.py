@@ -25,7 +25,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from dntm.corpus.anonymize import AnonymizeConfig, MarkedDocument, mark_chains, mark_words
+from dntm.corpus.anonymize import AnonymizeConfig, mark_chains, mark_words
 from dntm.corpus.catalog import CORPORA, Corpus, Key, dev_as_test, locate, splits_of
 from dntm.corpus.dataset import SPLITS, LeftOut, Origin, new_dataset, write_dataset
 from dntm.corpus.document import AnonymizedDocument, Document, Span
@@ -256,18 +256,16 @@ def _stage(documents: Iterable[Document], staged: Path, config: BuildConfig) -> 
     return [(name, source) for (name, _), source in sources.items()]
 
 
-def _staged(staged: Path, split_of: Sequence[str | None]) -> Iterator[tuple[str, MarkedDocument]]:
+def _staged(staged: Path, split_of: Sequence[str | None]) -> Iterator[tuple[str, Document]]:
     with staged.open(encoding="utf-8", newline="\n") as handle:
         for line, split in zip(handle, split_of, strict=True):
             if split in SPLITS:
                 name, sentences, mentions = json.loads(line)
                 mentions = [[Span(*span) for span in spans] for spans in mentions]
-                yield split, MarkedDocument(name=name, sentences=sentences, mentions=mentions)
+                yield split, Document(name=name, sentences=sentences, mentions=mentions)
 
 
-def _count_vocabulary(
-    documents: Iterable[tuple[str, MarkedDocument]], config: BuildConfig
-) -> Vocabulary:
+def _count_vocabulary(documents: Iterable[tuple[str, Document]], config: BuildConfig) -> Vocabulary:
     counts: Counter[str] = Counter()
     initial: Counter[str] = Counter()
     names = config.entities_from == "first" and "names" in (config.entities or ())
@@ -291,7 +289,7 @@ def _count_vocabulary(
     return Vocabulary.from_counts(counts, size=config.vocabulary_size, entities=config.max_entities)
 
 
-def _count_non_names(document: MarkedDocument, counts: Counter[str], initial: Counter[str]) -> None:
+def _count_non_names(document: Document, counts: Counter[str], initial: Counter[str]) -> None:
     """Count words that cannot be names; capitalized words at sentence beginnings separately."""
     for words, mentions in zip(document.sentences, document.mentions, strict=True):
         taken = {w for span in mentions for w in range(span.start, span.end)}
@@ -302,7 +300,7 @@ def _count_non_names(document: MarkedDocument, counts: Counter[str], initial: Co
 
 
 def _anonymized(
-    documents: Iterable[tuple[str, MarkedDocument]],
+    documents: Iterable[tuple[str, Document]],
     vocabulary: Vocabulary,
     config: BuildConfig,
     left_out: LeftOut,

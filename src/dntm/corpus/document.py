@@ -4,9 +4,9 @@ Input files, optionally gzipped, are divided into one `Block` of raw lines per d
 reader parses a block. A malformed document can then be skipped, and reading continues with the next
 block.
 
-A `Document` has sentences of words and coreference chains over them; mentions may nest. In an
-`AnonymizedDocument` (Section 4), the input of a language model, every kept mention is a single
-integer token: the entity's number by first appearance.
+A `Document` has sentences of words and coreference chains over them. Mentions may nest; those that
+are kept do not overlap. In an `AnonymizedDocument` (Section 4), the input of a language model, each
+kept mention is a single integer token: the entity's number by first appearance.
 """
 
 import gzip
@@ -15,6 +15,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,6 +69,71 @@ class Document:
     """The characters of each word in `text`."""
     paragraphs: Sequence[int] = ()
     """The paragraph of each sentence, from 0."""
+    mentions: Sequence[Sequence[Span]] = ()
+    """The mentions that are kept in each sentence, left to right, without overlap
+    (`corpus.anonymize`). Their entities are any integers."""
+
+    @property
+    def entities(self) -> int:
+        """The number of different entities."""
+        return len({span.entity for spans in self.mentions for span in spans})
+
+    def words(self) -> Iterator[str]:
+        """The words outside all mentions."""
+        for sentence, tokens in zip(self.sentences, self.tokens(), strict=True):
+            yield from (sentence[span.start] for span in tokens if span.entity is None)
+
+    def tokens(self) -> list[list[Span]]:
+        """The words of each token; entities are numbered by first appearance."""
+        numbers: dict[int | None, int] = {}
+        found: list[list[Span]] = []
+        for sentence, mentions in zip(self.sentences, self.mentions, strict=True):
+            found.append([])
+            place = 0
+            for start, end, entity in mentions:
+                found[-1] += [Span(w, w + 1) for w in range(place, start)]
+                found[-1].append(Span(start, end, numbers.setdefault(entity, len(numbers) + 1)))
+                place = end
+            found[-1] += [Span(w, w + 1) for w in range(place, len(sentence))]
+        return found
+
+    def anonymized(self, *, lower_case: bool) -> "AnonymizedDocument":
+        """The text with each mention replaced by its entity's number."""
+        tokens = self.tokens()
+        spelled = self.sentences
+        if lower_case:
+            spelled = [[word.lower() for word in sentence] for sentence in self.sentences]
+        return AnonymizedDocument(
+            name=self.name,
+            sentences=[
+                [words[start] if entity is None else entity for start, _, entity in spans]
+                for words, spans in zip(spelled, tokens, strict=True)
+            ],
+            surfaces=[
+                words[start:end]
+                for words, spans in zip(self.sentences, tokens, strict=True)
+                for start, end, entity in spans
+                if entity is not None
+            ],
+        )
+
+    def parts(self, max_sentences: int | None) -> Iterator["Document"]:
+        """Near-equal parts of at most `max_sentences` sentences (None: the whole document).
+
+        With n sentences there are k = ceil(n / max_sentences) parts, part i from round(i n / k).
+        """
+        count = len(self.sentences)
+        parts = -(-count // max_sentences) if max_sentences else 1
+        if parts <= 1:
+            yield self
+            return
+        bounds = [round(i * count / parts) for i in range(parts + 1)]
+        for number, (start, end) in enumerate(pairwise(bounds), start=1):
+            yield Document(
+                name=f"{self.name}/{number}",
+                sentences=self.sentences[start:end],
+                mentions=self.mentions[start:end],
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool
 
-from dntm.corpus.anonymize import AnonymizeConfig, MarkedDocument, find_entities
+from dntm.corpus.anonymize import AnonymizeConfig, find_entities
 from dntm.corpus.document import (
     AnonymizedDocument,
     Block,
@@ -173,7 +173,7 @@ def gap_passage(texts: Sequence[str], lexicon: Lexicon) -> Passage | None:
     return passage_of(document, {gap: UNK}, lexicon.vocabulary)
 
 
-def _marked(document: Document, lexicon: Lexicon) -> MarkedDocument:
+def _marked(document: Document, lexicon: Lexicon) -> Document:
     """Find the entities of a text; the gap, if any, is its only chain."""
     settings = lexicon.vocabulary.settings
     hindsight = settings is not None and settings.entities_from == "repeated"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from dntm.corpus.anonymize import AnonymizeConfig, From, MarkedDocument, find_entities
+from dntm.corpus.anonymize import AnonymizeConfig, From, find_entities
 from dntm.corpus.document import Document, Span, Token, check
 from dntm.corpus.entities import PRONOUNS, Lexicon
 from dntm.corpus.resolver import Resolver, resolve
@@ -140,11 +140,9 @@ def prepare(
     settings = lexicon.vocabulary.settings
     usual: From = "repeated" if settings and settings.entities_from == "repeated" else "first"
     config = AnonymizeConfig(keep_single=inline, entities_from=entities_from or usual)
-    marked = find_entities(_with_chains(document, chosen, resolver), chosen, lexicon, config)
     document = document if document.spans else _written(document)
-    if border:
-        marked = replace(marked, mentions=_apart(document, marked.mentions, border))
-    return _prepared(document, marked, lexicon)
+    found = find_entities(_with_chains(document, chosen, resolver), chosen, lexicon, config)
+    return _prepared(_apart(found, border) if border else found, lexicon)
 
 
 def _chosen(text: str | Document, kinds: Kinds) -> tuple[Kind, ...]:
@@ -188,32 +186,30 @@ def _written(document: Document) -> Document:
     return replace(document, text=text, spans=spans, paragraphs=[0] * len(document.sentences))
 
 
-def _apart(
-    document: Document, mentions: Sequence[Sequence[Span]], border: int
-) -> Sequence[Sequence[Span]]:
-    """The mentions without those that cross the border."""
+def _apart(document: Document, border: int) -> Document:
+    """The document without the mentions that cross the border."""
     apart = []
-    for spans, found in zip(document.spans, mentions, strict=True):
+    for spans, mentions in zip(document.spans, document.mentions, strict=True):
         for start, end, _ in spans:
             if start < border < end:
                 word = document.text[start:end]
                 raise ValueError(f"the border is inside {word!r}, expected between two words")
-        apart.append([m for m in found if not spans[m.start].start < border < spans[m.end - 1].end])
-    return apart
+        places = [(m, spans[m.start].start, spans[m.end - 1].end) for m in mentions]
+        apart.append([m for m, start, end in places if not start < border < end])
+    return replace(document, mentions=apart)
 
 
-def _prepared(document: Document, marked: MarkedDocument, lexicon: Lexicon) -> PreparedText:
+def _prepared(document: Document, lexicon: Lexicon) -> PreparedText:
     sentences: list[list[Word]] = []
-    for words, tokens, spans in zip(
-        document.sentences, marked.tokens(), document.spans, strict=True
-    ):
+    parts = zip(document.sentences, document.tokens(), document.spans, strict=True)
+    for words, tokens, spans in parts:
         sentences.append([])
         for first, end, entity in tokens:
             token = lexicon.spelled(words[first]) if entity is None else entity
             surface = tuple(document.text[start:stop] for start, stop, _ in spans[first:end])
             sentences[-1].append(Word(token, surface, spans[first].start, spans[end - 1].end))
     return PreparedText(
-        name=marked.name,
+        name=document.name,
         sentences=sentences,
         text=document.text,
         paragraphs=document.paragraphs,
