@@ -83,18 +83,6 @@ def test_records_say_where_the_gap_is_as_the_token_records_do() -> None:
     assert found.candidates.tolist() == [2, 3, 3]
 
 
-def test_a_file_of_cloze_records_reads_back_as_it_was(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    found = ClozeRecords.of([TEXT], [Completions(rng.normal(size=8), rng.normal(size=8))])
-    found.write(tmp_path / "cloze.csv")
-
-    again = ClozeRecords.read(tmp_path / "cloze.csv")
-
-    assert again.document == found.document
-    for name in ("rank", "quantile", "correct", "margin", "rest_rank", "rest_quantile"):
-        np.testing.assert_array_equal(getattr(again, name), getattr(found, name))
-
-
 def test_a_table_without_gaps_reads_back_and_has_no_mean(tmp_path: Path) -> None:
     ClozeRecords.of([], []).write(tmp_path / "cloze.csv")
 

@@ -254,12 +254,3 @@ def test_changes_have_intervals_over_documents(made: StudyFolder) -> None:
     row = next(row for row in table.rows if row.entries[0].text == "Only dynamic output (C)")
     assert row.entries[4].text.startswith("30.0 ±")
     assert row.entries[4].notes == ("−40.0 % [−40.0, −40.0]", "paper 35.9 ± 3.7")
-
-
-def test_the_text_of_a_whole_study_is_short(tmp_path: Path) -> None:
-    folder = study(tmp_path / "study", seeds=(1, 2, 3))
-
-    text = as_markdown(make_report(read_results(folder)))
-
-    assert text.count("\n") <= 120
-    assert "\n\n\n" not in text

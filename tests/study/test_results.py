@@ -21,12 +21,6 @@ def test_parts_of_a_document_count_as_one_document(tmp_path: Path) -> None:
     assert cut.models["A"].sums("cloze").documents == whole.models["A"].sums("cloze").documents
 
 
-def test_sizes_are_those_that_the_run_wrote(tmp_path: Path) -> None:
-    run = read_results(study(tmp_path / "study", ONE)).models["A"].runs[0]
-
-    assert (run.parameters, run.finetuned) == (19_200_000, 14_400_000)
-
-
 def test_runs_that_counted_other_tokens_are_not_averaged(tmp_path: Path) -> None:
     folder = study(tmp_path / "study", ONE)
     path = folder.path / "runs/A-2/records-test.csv"

@@ -230,9 +230,7 @@ class Definitions:
 
 
 def definitions(
-    model: Scorer,
-    given: Sequence[tuple[str, str]],
-    baselines: Mapping[str, WordBaseline],
+    model: Scorer, given: Sequence[tuple[str, str]], baselines: Mapping[str, WordBaseline]
 ) -> Definitions:
     """Rank each word among all nameable words after its definition."""
     lexicon, able = Lexicon(model.vocabulary), nameable(model.vocabulary)
@@ -281,11 +279,7 @@ class Trials:
 
 
 def trials(
-    model: Scorer,
-    given: Sequence[Trial],
-    baselines: Mapping[str, WordBaseline],
-    *,
-    seed: int = 0,
+    model: Scorer, given: Sequence[Trial], baselines: Mapping[str, WordBaseline], *, seed: int
 ) -> Trials:
     """Correlate the ratings of each trial's probes with their cosines after its texts."""
     lexicon = Lexicon(model.vocabulary)

@@ -220,12 +220,7 @@ def read_trials(path: Path) -> list[Trial]:
 
 def read_definitions(path: Path) -> list[tuple[str, str]]:
     """Read a file of definitions: words and definitions with `___`."""
-    found = []
-    for number, (word, definition) in _table(path, 2):
-        if not word.strip():
-            raise InputError(str(path), number, "no word before the definition")
-        found.append((word.strip(), definition.strip()))
-    return found
+    return [(word.strip(), definition.strip()) for _, (word, definition) in _table(path, 2)]
 
 
 def read_pairs(path: Path) -> list[tuple[str, str, float]]:

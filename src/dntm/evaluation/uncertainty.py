@@ -55,7 +55,6 @@ class Comparison:
     ratio: float
     """`other` divided by `baseline`."""
     ratio_interval: tuple[float, float]
-    documents: int
 
 
 def mean_and_error(values: Floats) -> tuple[Floats, Floats]:
@@ -170,7 +169,6 @@ def paired_bootstrap(baseline: DocumentSums, other: DocumentSums, *, seed: int =
         difference_interval=interval(b - a),
         ratio=whole_b / whole_a,
         ratio_interval=interval(b / a),
-        documents=documents,
     )
 
 

@@ -13,8 +13,6 @@ from typing import Literal
 import numpy as np
 
 from dntm.evaluation.groups import Group
-from dntm.evaluation.records import Floats
-from dntm.evaluation.uncertainty import Comparison
 from dntm.study.models import MERGING_TITLES
 from dntm.study.results import CLOZE_TEST, ModelResults, StudyResults
 from dntm.study.tables import change_texts, percent
@@ -35,54 +33,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """Whether `name` is better than `other`, as the paper claims."""
+    """Whether the model `name` is better than another, as the paper claims."""
 
     name: str
-    other: str
-    found: Comparison
-    lower_is_better: bool
-    seeds: tuple[Floats, Floats]
-    """One value per seed of `name` and of `other`."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether `name` is better."""
-        if not self.found.difference * self._sign > 0:
-            return "does not hold"
-        return "holds" if self._is_clear(self._sign) else "unclear"
-
-    @property
-    def is_clearly_worse(self) -> bool:
-        """Whether `other` is clearly better."""
-        return self._is_clear(-self._sign)
-
-    @property
-    def text(self) -> str:
-        """Both values, their difference and its interval."""
-        found, digits = self.found, 1 if self.lower_is_better else 3
-        values = (
-            f"{found.other:.{digits}f} with {self.name}, "
-            f"{found.baseline:.{digits}f} with {self.other}"
-        )
-        change, ends = (
-            change_texts(found.ratio, found.ratio_interval, ratio=True)
-            if self.lower_is_better
-            else change_texts(found.difference, found.difference_interval, ratio=False)
-        )
-        apart = self._seeds_apart(1) or self._seeds_apart(-1)
-        return f"{values} ({change}, 95 % interval {ends}{'' if apart else ', seeds overlap'})"
-
-    @property
-    def _sign(self) -> int:
-        return -1 if self.lower_is_better else 1
-
-    def _is_clear(self, sign: int) -> bool:
-        ends = self.found.difference_interval
-        return min(sign * end for end in ends) > 0 and self._seeds_apart(sign)
-
-    def _seeds_apart(self, sign: int) -> bool:
-        mine, theirs = (sign * values for values in self.seeds)
-        return bool(mine.min() > theirs.max())
+    ratio: float
+    """Its perplexity or mean quantile divided by that of the other model."""
+    verdict: Verdict
+    is_clearly_worse: bool
+    text: str
+    """Both values, their difference and its interval."""
 
 
 def claims(results: StudyResults) -> list[Claim]:
@@ -108,9 +67,27 @@ def _judged(models: Models, statement: str, pairs: Sequence[Pair], judge: Judge)
 
 def _compare(models: Models, name: str, other: str, group: str) -> PairedComparison | None:
     found = models[name].compared_with(models[other], group)
-    seeds = models[name].values(group), models[other].values(group)
-    lower_is_better = group != CLOZE_TEST
-    return PairedComparison(name, other, found, lower_is_better, seeds) if found else None
+    if found is None:
+        return None
+    is_cloze = group == CLOZE_TEST
+    sign, digits = (1, 3) if is_cloze else (-1, 1)
+    low, high = sorted(sign * end for end in found.difference_interval)
+    mine, theirs = (sign * models[model].values(group) for model in (name, other))
+    above, below = mine.min() > theirs.max(), mine.max() < theirs.min()
+    verdict: Verdict = "holds" if low > 0 and above else "unclear"
+    if not sign * found.difference > 0:
+        verdict = "does not hold"
+    change, ends = (
+        change_texts(found.difference, found.difference_interval, ratio=False)
+        if is_cloze
+        else change_texts(found.ratio, found.ratio_interval, ratio=True)
+    )
+    overlap = "" if above or below else ", seeds overlap"
+    text = (
+        f"{found.other:.{digits}f} with {name}, {found.baseline:.{digits}f} with {other} "
+        f"({change}, 95 % interval {ends}{overlap})"
+    )
+    return PairedComparison(name, found.ratio, verdict, bool(high < 0 and below), text)
 
 
 def _all_hold(what: str) -> Judge:
@@ -126,7 +103,7 @@ def _weakest(found: Sequence[PairedComparison]) -> Verdict:
 
 
 def _at_least_as_good(_: Models, found: Sequence[PairedComparison]) -> tuple[Verdict, str]:
-    ratios = [comparison.found.ratio for comparison in found]
+    ratios = [comparison.ratio for comparison in found]
     mean = float(np.exp(np.mean(np.log(ratios))))
     better = sum(comparison.verdict == "holds" for comparison in found)
     worse = sum(comparison.is_clearly_worse for comparison in found)

@@ -187,8 +187,6 @@ def run_all(
     """Execute all unfinished runs, `jobs` at a time with `threads` threads each."""
     waiting = [run for run in runs if not folder.finished(run)]
     running: dict[StudyRun, subprocess.Popen[bytes]] = {}
-    began: dict[StudyRun, float] = {}
-    seconds: list[float] = []
     failed: list[StudyRun] = []
     finished = len(runs) - len(waiting)
     try:
@@ -203,14 +201,11 @@ def run_all(
                     line = _last_line(folder.run(run) / "log.txt", process.returncode)
                     log(f"{run.name} failed: {line}")
                     continue
-                seconds += [time.monotonic() - began[run]] if process else []
                 finished += 1
-                elapsed = [time.monotonic() - began[run] for run in running]
-                left = _time_left(seconds, len(waiting), elapsed, jobs)
-                log(f"run {finished} of {len(runs)} finished: {run.name}{left}")
+                log(f"run {finished} of {len(runs)} finished: {run.name}")
             free = [run for run in waiting if not is_locked(folder.lock(run.name))]
             for run in free[: jobs - len(running)]:
-                running[run], began[run] = _start(folder, run, threads), time.monotonic()
+                running[run] = _start(folder, run, threads)
                 waiting.remove(run)
             time.sleep(POLL_SECONDS)
     finally:
@@ -221,15 +216,6 @@ def run_all(
     if failed:
         logs = ", ".join(str(folder.run(run) / "log.txt") for run in failed)
         raise ValueError(f"{len(failed)} of {len(runs)} runs failed: see {logs}")
-
-
-def _time_left(seconds: Sequence[float], waiting: int, elapsed: Sequence[float], jobs: int) -> str:
-    """The remaining time, from the mean time of the runs that have finished here."""
-    if not seconds or not (waiting or elapsed):
-        return ""
-    mean = sum(seconds) / len(seconds)
-    work = mean * waiting + sum(max(mean - time, 0) for time in elapsed)
-    return f", about {max(1, round(work / jobs / 60))} min left"
 
 
 def _start(folder: StudyFolder, run: StudyRun, threads: int) -> subprocess.Popen[bytes]:
