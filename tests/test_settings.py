@@ -1,6 +1,6 @@
 """Settings are checked alike whether they come from a YAML file or from Python."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from dntm.corpus.anonymize import AnonymizeConfig
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig
 from dntm.corpus.token_store import StoreConfig
 from dntm.settings import merged, read_yaml, settle, to_yaml
-from dntm.study.config import PRESETS, StudyConfig
+from dntm.study.config import StudyConfig
 from dntm.training.config import EncoderConfig
 
 
@@ -136,10 +136,3 @@ def test_a_damaged_yaml_file_is_refused_with_a_short_message(text: str, tmp_path
         read_yaml(tmp_path / "x.yaml")
 
     assert len(str(error.value)) < 600 + len(str(tmp_path))
-
-
-def test_every_preset_survives_its_own_yaml(tmp_path: Path) -> None:
-    for preset in PRESETS.values():
-        (tmp_path / "study.yaml").write_text(replace(preset, corpus="x").to_yaml())
-
-        assert StudyConfig.from_yaml(tmp_path / "study.yaml") == replace(preset, corpus="x")

@@ -22,7 +22,7 @@ from dntm.model.checkpoint import save_tensors
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
-from dntm.settings import merged, read_yaml
+from dntm.settings import merged, read_yaml, to_yaml
 from dntm.study.config import PRESETS, StudyConfig
 from dntm.training.config import PretrainConfig, TrainConfig
 from dntm.training.run_folder import RunFolder, Session
@@ -38,7 +38,7 @@ class Saved:
         self.run, self.dataset, self.pretraining = (
             folder / name for name in ("run", "dataset", "pretraining")
         )
-        (folder / "study.yaml").write_text(PRESETS["quick"].to_yaml())
+        (folder / "study.yaml").write_text(to_yaml(PRESETS["quick"]))
         Session(folder / "machine.json", 1).note(now=True)
         latest = RunFolder(self.run).latest()
         assert latest is not None

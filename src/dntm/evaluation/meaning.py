@@ -279,7 +279,7 @@ class Trials:
 
 
 def trials(
-    model: Scorer, given: Sequence[Trial], baselines: Mapping[str, WordBaseline], *, seed: int
+    model: Scorer, given: Sequence[Trial], baselines: Mapping[str, WordBaseline], *, seed: int = 0
 ) -> Trials:
     """Correlate the ratings of each trial's probes with their cosines after its texts."""
     lexicon = Lexicon(model.vocabulary)
