@@ -51,8 +51,8 @@ def train(
     try:
         with tqdm(unit="batch", desc="training", disable=not progress) as bar:
             for step in train_run(config, resume=resume, device=device):
-                bar.total = step.batches
-                bar.update(step.batch - bar.n)
+                bar.total = step.total
+                bar.update(step.done - bar.n)
                 if step.validation:
                     bar.set_postfix_str(f"dev perplexity {step.validation['all']:.1f}")
     finally:

@@ -18,11 +18,12 @@ from dntm.training import hidden_words
 from dntm.training.config import Recipe
 from dntm.training.hidden_words import Hiding, answers_of
 from dntm.training.language_modeling import WindowLoss, train_batch
-from dntm.training.processes import alone
+from dntm.training.processes import Processes
 from dntm.training.state import TrainingState
 
 FILLERS = tuple(f"filler{i}" for i in range(hidden_words.FREQUENT))
 WORDS = Vocabulary((*FILLERS, "dog", "barks", "cat", "mews", "china"), entities=6)
+ALONE = Processes(0, 1, torch.device("cpu"))
 
 
 def document(sentences: Sequence[Sequence[Token]], *surfaces: str) -> AnonymizedDocument:
@@ -94,7 +95,7 @@ def test_a_document_with_more_entities_than_slots_is_trained_as_it_is_scored() -
     scored = next(Scorer(trained, few).score([made]))
     recipe = Recipe(output_sample=0)
     state, step = TrainingState.start(trained, recipe, seed=1), WindowLoss(trained, recipe)
-    tokens, nats = train_batch(state, [read], recipe, step, alone())
+    tokens, nats = train_batch(state, [read], recipe, step, ALONE)
 
     assert tokens == len(scored)
     assert nats == pytest.approx(-scored.sum(), rel=1e-5)
@@ -127,7 +128,7 @@ def test_the_model_learns_to_name_what_was_hidden() -> None:
     for _ in range(4):
         for start in range(0, 64, 8):
             batch = [nouns(text, random_) for text in texts[start : start + 8]]
-            train_batch(state, batch, recipe, step, alone())
+            train_batch(state, batch, recipe, step, ALONE)
 
     asked = [nouns(text, random_) for text in stories(20)]
     trained.eval()

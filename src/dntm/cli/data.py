@@ -11,14 +11,13 @@ from tqdm import tqdm
 
 from dntm.cli.runs import documents_of, print_groups, print_table, printable
 from dntm.corpus.catalog import CORPORA
-from dntm.corpus.dataset import Dataset, LeftOut, Split, SplitStatistics, join_datasets
+from dntm.corpus.dataset import LEFT_OUT, Dataset, Split, SplitStatistics, join_datasets
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.document import Document, Token
 from dntm.corpus.storyworld import build_storyworld
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import ideal_records
 from dntm.files import resolved
-from dntm.settings import cut
 from dntm.study.models import PAPER_TABLE_1, TABLE_1_ROWS
 
 
@@ -54,15 +53,14 @@ def print_table_1(dataset: Dataset) -> None:
         rows.append([label, *(f"{share:.1%}" for share in shares)])
     print_table(rows)
     try:
-        left_out = LeftOut(**dataset.information["left_out"])
-    except (KeyError, TypeError) as error:
+        crowded, in_no_split, malformed, others = map(dataset.information["left_out"].get, LEFT_OUT)
+    except (KeyError, AttributeError):
         path = dataset.folder / "dataset.json"
-        raise ValueError(f"{path} is damaged: left_out, {cut(str(error), 200)}") from None
+        raise ValueError(f"{path} is damaged: expected left_out, counts of documents") from None
     print(
-        f"vocabulary: {len(dataset.vocabulary):,} rows; left out: "
-        f"{left_out.too_many_entities} with more than {dataset.vocabulary.entities} entities, "
-        f"{left_out.in_no_split} in no split, {left_out.malformed} malformed, "
-        f"{left_out.not_of_the_corpus} not part of the corpus"
+        f"vocabulary: {len(dataset.vocabulary):,} rows; left out: {crowded} with more than "
+        f"{dataset.vocabulary.entities} entities, {in_no_split} in no split, {malformed} "
+        f"malformed, {others} not part of the corpus"
     )
 
 

@@ -23,8 +23,7 @@ from dntm.study.config import PRETRAINING, RECIPES
 from dntm.training.config import PretrainConfig, TrainConfig
 
 if TYPE_CHECKING:
-    from dntm.training.language_modeling import Progress
-    from dntm.training.pretraining import PretrainProgress
+    from dntm.training.state import Progress
 
 C = TypeVar("C", TrainConfig, PretrainConfig)
 MISSING: Any = tyro.MISSING
@@ -181,33 +180,33 @@ class _Display:
 def _show_training(run: "Iterator[Progress]", display: _Display) -> None:
     with tqdm(unit="batch", desc="training", disable=not is_first_process()) as bar:
         for progress in run:
-            bar.total = progress.batches
-            bar.update(progress.batch - bar.n)
+            bar.total = progress.total
+            bar.update(progress.done - bar.n)
             if found := progress.validation:
                 groups = ", ".join(f"{g.replace('_', ' ')} {p:.1f}" for g, p in found.items())
-                bar.write(f"batch {progress.batch}: dev perplexity {groups}", file=sys.stderr)
+                bar.write(f"batch {progress.done}: dev perplexity {groups}", file=sys.stderr)
             else:
-                after = display.update(progress.tokens, progress.nats, "token")
+                after = display.update(progress.tokens, progress.loss, "token")
                 bar.set_postfix_str(after, refresh=False)
 
 
 def _show_pretraining(
-    run: "Iterator[PretrainProgress]", iterations: int, read: "tqdm[Any]", display: _Display
+    run: "Iterator[Progress]", iterations: int, read: "tqdm[Any]", display: _Display
 ) -> None:
     with tqdm(total=iterations, desc="pretraining", disable=not is_first_process()) as bar:
         for progress in run:
             if not display.start:
                 read.close()
                 bar.reset(total=iterations)
-                bar.n = bar.initial = progress.iteration - 1
-            bar.update(progress.iteration - bar.n)
+                bar.n = bar.initial = progress.done - 1
+            bar.update(progress.done - bar.n)
             if found := progress.validation:
                 recall = ", ".join(f"{r:.3f} at {k}" for k, r in found["recall"].items())
                 bar.write(
-                    f"update {progress.iteration}: recall of {found['cases']:,} held-out words "
+                    f"update {progress.done}: recall of {found['cases']:,} held-out words "
                     f"{recall}; mean reciprocal rank {found['reciprocal_rank']:.3f}",
                     file=sys.stderr,
                 )
             else:
-                after = display.update(progress.words, progress.loss, "word")
+                after = display.update(progress.tokens, progress.loss, "word")
                 bar.set_postfix_str(after, refresh=False)

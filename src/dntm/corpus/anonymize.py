@@ -23,7 +23,7 @@ from itertools import groupby
 from typing import Literal
 
 from dntm.corpus.document import Document, Mention, Span
-from dntm.corpus.entities import EntityFinder, Lexicon
+from dntm.corpus.entities import EntityFinder, Lexicon, is_capitalized
 from dntm.settings import settle
 
 Nesting = Literal["innermost", "outermost"]
@@ -138,14 +138,16 @@ def find_names(document: Document) -> list[list[Mention]]:
     for s in readable:
         words = document.sentences[s]
         lower.update(word for word in words if word[0].islower())
-        inside.update(word for word in words[_start(words) + 1 :] if _is_capitalized(word))
+        inside.update(
+            word for word in words[_start(words) + 1 :] if is_capitalized(word, _NEVER_NAMES)
+        )
 
     chains: dict[tuple[str, ...], list[Mention]] = {}
     for s in readable:
         words = document.sentences[s]
         start = _start(words)
         named = [
-            _is_capitalized(word)
+            is_capitalized(word, _NEVER_NAMES)
             and w not in taken.get(s, ())
             and (w != start or (word in inside and word.lower() not in lower))
             for w, word in enumerate(words)
@@ -168,10 +170,6 @@ def repeated_unknown_words(words: Iterable[str], lexicon: Lexicon) -> dict[str, 
 def _start(words: Sequence[str]) -> int:
     """The first word that is not a quote, bracket or dash."""
     return next((w for w, word in enumerate(words) if word[0].isalnum()), 0)
-
-
-def _is_capitalized(word: str) -> bool:
-    return word[0].isupper() and word not in _NEVER_NAMES
 
 
 def _is_headline(words: Iterable[str]) -> bool:

@@ -30,6 +30,8 @@ SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 FORMAT_VERSION = 1
 _HASHED = ("vocab.txt", *(f"{split}.jsonl" for split in SPLITS))
 _MANY_UNKNOWN = 0.02
+LEFT_OUT = ("too_many_entities", "in_no_split", "malformed", "not_of_the_corpus")
+"""Why documents (or parts) are not in the dataset."""
 
 
 def to_json(document: AnonymizedDocument) -> str:
@@ -181,16 +183,6 @@ class SplitStatistics:
         )
 
 
-@dataclass
-class LeftOut:
-    """How many documents (or parts) are not in the dataset, by reason."""
-
-    too_many_entities: int = 0
-    in_no_split: int = 0
-    malformed: int = 0
-    not_of_the_corpus: int = 0
-
-
 @dataclass(frozen=True, kw_only=True)
 class Origin:
     """Where a dataset comes from."""
@@ -220,7 +212,7 @@ def write_dataset(
     *,
     settings: dict[str, Any],
     origin: Origin,
-    left_out: LeftOut | None = None,
+    left_out: Counter[str] | None = None,
 ) -> dict[str, Any]:
     """Write documents with their splits, the vocabulary and `dataset.json`; return the latter."""
     statistics = {str(split): SplitStatistics() for split in SPLITS}
@@ -237,7 +229,7 @@ def write_dataset(
             statistics[split].add(document, vocabulary)
             if split == "train":
                 words.update(document.words())
-    left_out = left_out or LeftOut()
+    left_out = left_out or Counter()
     _check_train(statistics, left_out, given_vocabulary=bool(settings.get("vocabulary_of")))
     if not vocabulary.words:
         raise ValueError("the training split has no word outside mentions: nothing to model")
@@ -255,7 +247,7 @@ def write_dataset(
         "entities": vocabulary.entities,
         "vocabulary": len(vocabulary),
         "counts": {split: asdict(counted) for split, counted in statistics.items()},
-        "left_out": asdict(left_out),
+        "left_out": {reason: left_out[reason] for reason in LEFT_OUT},
         "warnings": _warnings(statistics, settings.get("entities") or ()),
         "content_hash": content_hash(folder),
     }
@@ -265,16 +257,16 @@ def write_dataset(
 
 
 def _check_train(
-    statistics: dict[str, SplitStatistics], left_out: LeftOut, *, given_vocabulary: bool
+    statistics: dict[str, SplitStatistics], left_out: Counter[str], *, given_vocabulary: bool
 ) -> None:
     """Raise ValueError if there are no documents to train on or to count a vocabulary from."""
     train, dev, test = (statistics[split].documents for split in SPLITS)
     if not train and not (given_vocabulary and dev + test):
         raise ValueError(
             "the training split is empty, so no vocabulary can be counted (--vocabulary-of gives "
-            f"one): {dev} documents are in dev, {test} in test, {left_out.in_no_split} in no "
-            f"split, {left_out.malformed} malformed, {left_out.too_many_entities} with too many "
-            "entities (divide documents with --max-sentences or raise --max-entities)"
+            f"one): {dev} documents are in dev, {test} in test, {left_out['in_no_split']} in no "
+            f"split, {left_out['malformed']} malformed, {left_out['too_many_entities']} with too "
+            "many entities (divide documents with --max-sentences or raise --max-entities)"
         )
 
 

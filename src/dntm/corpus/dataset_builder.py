@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 from dntm.corpus.anonymize import AnonymizeConfig, mark_chains, mark_words
 from dntm.corpus.catalog import CORPORA, Corpus, Key, dev_as_test, locate, splits_of
-from dntm.corpus.dataset import SPLITS, LeftOut, Origin, new_dataset, write_dataset
+from dntm.corpus.dataset import SPLITS, Origin, new_dataset, write_dataset
 from dntm.corpus.document import AnonymizedDocument, Document, Span
 from dntm.corpus.entities import CLOSED, Capitals, Lexicon
 from dntm.corpus.formats import ANNOTATED, Format, files_and_format, read_documents
@@ -143,7 +143,7 @@ def build_dataset(
     if config.vocabulary_of is not None:
         vocabulary = load_vocabulary(config.vocabulary_of, entities=config.max_entities)
     config = _with_defaults(config, corpus, format_, vocabulary)
-    left_out = LeftOut()
+    left_out: Counter[str] = Counter()
     documents = read_documents(
         located.documents,
         files,
@@ -157,12 +157,12 @@ def build_dataset(
     with new_dataset(target, overwrite=overwrite) as folder:
         staged = folder / "staged.jsonl"
         keys = _stage(progress(wanted), staged, config)
-        left_out.malformed = len(skipped)
+        left_out["malformed"] = len(skipped)
         ids = reading.splits or located.splits
         split_of = splits_of(keys, ids, reading.fractions, reading.seed)
         if reading.dev_as_test:
             split_of = dev_as_test(keys, split_of, reading.seed)
-        left_out.in_no_split = sum(split not in SPLITS for split in split_of)
+        left_out["in_no_split"] = sum(split not in SPLITS for split in split_of)
         vocabulary = vocabulary or _count_vocabulary(_staged(staged, split_of), config)
         text_settings = TextSettings.from_plain(asdict(config))
         vocabulary = replace(vocabulary, settings=text_settings)
@@ -215,11 +215,11 @@ def _with_defaults(
 
 
 def _wanted(
-    documents: Iterable[Document], corpus: Corpus, leave_out: Sequence[str], left_out: LeftOut
+    documents: Iterable[Document], corpus: Corpus, leave_out: Sequence[str], left_out: Counter[str]
 ) -> Iterator[Document]:
     for document in documents:
         if re.match(corpus.leave_out, document.name):
-            left_out.not_of_the_corpus += 1
+            left_out["not_of_the_corpus"] += 1
         elif not any(fnmatchcase(document.name, pattern) for pattern in leave_out):
             yield document
 
@@ -303,7 +303,7 @@ def _anonymized(
     documents: Iterable[tuple[str, Document]],
     vocabulary: Vocabulary,
     config: BuildConfig,
-    left_out: LeftOut,
+    left_out: Counter[str],
 ) -> Iterator[tuple[str, AnonymizedDocument]]:
     """Every part that is kept, with its split."""
     lexicon = Lexicon(vocabulary)
@@ -311,6 +311,6 @@ def _anonymized(
         whole = mark_words(document, config.entities or (), lexicon, config.entities_from)
         for part in whole.parts(config.max_sentences):
             if part.entities > config.max_entities and config.overflow == "drop":
-                left_out.too_many_entities += 1
+                left_out["too_many_entities"] += 1
             else:
                 yield split, part.anonymized(lower_case=config.lower_case)

@@ -18,43 +18,17 @@ and closed-class words are never entities.
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from dntm.corpus.document import Span, Token
 from dntm.corpus.vocabulary import Vocabulary
+from dntm.settings import read_yaml
 
-PRONOUNS = frozenset(
-    "i me my mine myself you your yours yourself he him his himself she her hers herself it its "
-    "itself we us our ours ourselves they them their theirs themselves this that these those who "
-    "whom whose which one".split()
-)
-CLOSED = PRONOUNS | frozenset(
-    "a an the and or but nor so yet for if as at by in of on to up than then that with from into "
-    "onto upon about over under after before above below between through during against among "
-    "around within without toward towards across along behind beyond near per via since until "
-    "unless while because although though whether when where why how what whatever whenever "
-    "wherever whoever however therefore thus hence moreover furthermore nevertheless meanwhile "
-    "otherwise instead indeed perhaps maybe be am is are was were been being have has had having "
-    "do does did doing done will would shall should can could may might must ought cannot not no "
-    "yes oh ah well here there now just only even also too very still again once never always "
-    "often sometimes soon later both either neither each every all any some more most much many "
-    "few several other another such same own s ca wo sha ai gon wan n't n’t".split()
-)
+_WORDS = read_yaml(Path(__file__).with_name("closed_words.yaml"))
+PRONOUNS = frozenset(_WORDS["pronouns"].split())
+CLOSED = PRONOUNS | frozenset(_WORDS["closed"].split())
 """Closed-class words: neither names nor unknown, whatever the vocabulary."""
-_TITLES = {
-    **dict.fromkeys("mr. mister sir lord king prince duke baron father brother uncle".split(), "m"),
-    **dict.fromkeys(
-        "mrs. ms. miss mme. mlle. lady dame madam madame queen princess duchess sister mother "
-        "aunt".split(),
-        "f",
-    ),
-    **dict.fromkeys(
-        "dr. prof. st. rev. hon. gen. col. capt. lt. sgt. maj. gov. sen. rep. adm. cmdr. supt. "
-        "doctor professor saint reverend general colonel captain lieutenant sergeant major "
-        "governor senator representative admiral commander president chancellor minister secretary "
-        "judge justice mayor count pope bishop cardinal officer inspector detective".split(),
-        "",
-    ),
-}
+_TITLES = {title: gender for gender, titles in _WORDS["titles"].items() for title in titles.split()}
 """Titles, and the gender they imply (empty: none)."""
 _NOT_NAMES = frozenset(
     {"I", "No.", "Nos.", "Fig.", "Figs.", "Vol.", "A.M.", "P.M.", "A.D.", "B.C."}
@@ -204,7 +178,7 @@ class EntityFinder:
 
     def _is_name(self, sentence: "Capitals", w: int) -> bool:
         word, small = sentence.words[w], sentence.words[w].lower()
-        if not _is_capitalized(word) or sentence.is_headline(w):
+        if not is_capitalized(word) or sentence.is_headline(w):
             return False
         before_a_name = w + 1 < len(sentence.words) and sentence.continues_name(w + 1)
         if before_a_name:
@@ -334,12 +308,13 @@ class Capitals:
 
     def marks_name(self, w: int) -> bool:
         """Whether word `w` has a capital where ordinary words have none."""
-        return _is_capitalized(self.words[w]) and w not in self._headline and w not in self._initial
+        return is_capitalized(self.words[w]) and w not in self._headline and w not in self._initial
 
     def continues_name(self, w: int) -> bool:
         """Whether a name that began before word `w` includes it."""
         return w not in self._taken and self.marks_name(w)
 
 
-def _is_capitalized(word: str) -> bool:
-    return word[0].isupper() and word not in _NOT_NAMES
+def is_capitalized(word: str, exceptions: Collection[str] = _NOT_NAMES) -> bool:
+    """Whether a word begins with a capital and is none of the exceptions."""
+    return word[0].isupper() and word not in exceptions

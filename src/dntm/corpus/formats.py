@@ -173,9 +173,11 @@ def read_documents(
                 found = True
                 try:
                     document = parse(replace(block, label=label, path=called or block.path))
-                    _check(document, block)
+                    check(document)
                 except InputError as error:
                     _note(error, skipped, empty)
+                except ValueError as error:
+                    _note(block.error(block.first_line, str(error)), skipped, empty)
                 else:
                     yield replace(document, source=relative)
             if not found:
@@ -202,13 +204,6 @@ def _reader(
         partial(text.blocks, documents=documents),
         partial(text.parse, documents=documents, inline=format == "inline", spans=spans),
     )
-
-
-def _check(document: Document, block: Block) -> None:
-    try:
-        check(document)
-    except ValueError as error:
-        raise block.error(block.first_line, str(error)) from None
 
 
 def _note(error: InputError, skipped: list[str] | None, empty: list[str] | None) -> None:

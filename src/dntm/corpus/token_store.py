@@ -158,7 +158,8 @@ def build_store(
     last call.
     """
     with new_folder(target, overwrite=True) as folder:
-        table, lengths, left_out, held_out = _Table(), array("i"), 0, 0
+        numbers: dict[str, int] = {}  # the provisional number of each word
+        lengths, left_out, held_out = array("i"), 0, 0
         bounds: list[tuple[int, int, int]] = []
         staged = folder / "staged.bin"
         with staged.open("wb") as handle:
@@ -167,9 +168,12 @@ def build_store(
                 for words_read in read_sentences(path, config.documents, progress):
                     if len(words_read) > config.longest:
                         left_out += 1
-                    else:
-                        lengths.append(len(words_read))
-                        handle.write(table.encode(words_read, lower=config.lower).tobytes())
+                        continue
+                    lengths.append(len(words_read))
+                    if config.lower:
+                        words_read = [straightened(word.lower()) for word in words_read]  # noqa: PLW2901
+                    found = [numbers.setdefault(word, len(numbers)) for word in words_read]
+                    handle.write(array("i", found).tobytes())
                 # Of all files so far, this share is held out at their ends.
                 end = len(lengths)
                 more = min(int(end * config.held_out) - held_out, end - first)
@@ -177,8 +181,14 @@ def build_store(
                 bounds.append((first, end - more, end))
         if not lengths:
             raise ValueError(f"the text has no sentence of at most {config.longest} words")
-        vocabulary = _vocabulary(table.counts(), frozenset(words), config, vectors)
-        counts = _write_rows(staged, folder, table, vocabulary, sum(lengths))
+        seen = _counts(np.memmap(staged, dtype=np.int32, mode="r"), len(numbers))
+        by_word = Counter(dict(zip(numbers, seen.tolist(), strict=True)))
+        vocabulary = _vocabulary(by_word, frozenset(words), config, vectors)
+        rows = np.array([vocabulary.row(word) for word in numbers])
+        counts = np.zeros(len(vocabulary), dtype=np.int64)
+        np.add.at(counts, rows, seen)
+        kind = np.uint16 if len(vocabulary) <= 1 << 16 else np.uint32
+        _write_rows(staged, rows.astype(kind), folder / "tokens.npy")
         staged.unlink()
         np.save(folder / "counts.npy", counts)
         np.save(folder / "starts.npy", np.cumsum([0, *lengths], dtype=np.int64))
@@ -197,29 +207,12 @@ def build_store(
     return information
 
 
-class _Table:
-    """Provisional numbers of words, and how often each has been seen."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-        self.seen = array("q")
-
-    def encode(self, words: list[str], *, lower: bool) -> "array[int]":
-        """The numbers of a sentence's words."""
-        numbers, seen = self.numbers, self.seen
-        found = array("i")
-        for word in [straightened(word.lower()) for word in words] if lower else words:
-            number = numbers.get(word, -1)
-            if number < 0:
-                number = numbers[word] = len(seen)
-                seen.append(0)
-            seen[number] += 1
-            found.append(number)
-        return found
-
-    def counts(self) -> Counter[str]:
-        """How often each word occurs."""
-        return Counter({word: self.seen[number] for word, number in self.numbers.items()})
+def _counts(numbers: NDArray[Any], size: int) -> NDArray[np.int64]:
+    """How often each number below `size` occurs, chunk by chunk."""
+    counts = np.zeros(size, dtype=np.int64)
+    for start in range(0, len(numbers), CHUNK):
+        counts += np.bincount(numbers[start : start + CHUNK], minlength=size)
+    return counts
 
 
 def read_sentences(
@@ -261,23 +254,13 @@ def _vocabulary(
     return Vocabulary(tuple(known), entities=0, settings=settings)
 
 
-def _write_rows(
-    staged: Path, folder: Path, table: _Table, vocabulary: Vocabulary, tokens: int
-) -> NDArray[np.int64]:
-    """Convert provisional numbers to rows, chunk by chunk; return how often each row occurs."""
-    kind = np.uint16 if len(vocabulary) <= 1 << 16 else np.uint32
-    rows = np.full(len(table.seen), UNK, dtype=kind)
-    for word, number in table.numbers.items():
-        rows[number] = vocabulary.row(word)
-    counts = np.zeros(len(vocabulary), dtype=np.int64)
+def _write_rows(staged: Path, rows: NDArray[Any], target: Path) -> None:
+    """Convert provisional numbers to rows, chunk by chunk."""
     source = np.memmap(staged, dtype=np.int32, mode="r")
     # Written, not memory-mapped: on a full disk a write is an error, a map kills the process
-    with (folder / "tokens.npy").open("wb") as target:
-        descr = np.lib.format.dtype_to_descr(np.dtype(kind))
-        header = {"descr": descr, "fortran_order": False, "shape": (tokens,)}
-        np.lib.format.write_array_header_1_0(target, header)
-        for start in range(0, tokens, CHUNK):
-            chunk = rows[source[start : start + CHUNK]]
-            target.write(chunk.data)
-            counts += np.bincount(chunk, minlength=len(counts))
-    return counts
+    with target.open("wb") as handle:
+        descr = np.lib.format.dtype_to_descr(rows.dtype)
+        header = {"descr": descr, "fortran_order": False, "shape": source.shape}
+        np.lib.format.write_array_header_1_0(handle, header)
+        for start in range(0, len(source), CHUNK):
+            handle.write(rows[source[start : start + CHUNK]].data)

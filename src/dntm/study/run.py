@@ -67,7 +67,7 @@ def run_one(folder: StudyFolder, config: StudyConfig, run: StudyRun, log: Log) -
             for progress in train_run(settings, resume=(path / "config.yaml").exists()):
                 session.note()
                 if progress.validation:
-                    done = f"batch {progress.batch} of {progress.batches}"
+                    done = f"batch {progress.done} of {progress.total}"
                     log(f"{run.name}: {done}, dev perplexity {progress.validation['all']:.1f}")
         _score(folder, run, dataset)
         session.note(now=True)
@@ -102,7 +102,7 @@ def ensure_pretraining(folder: StudyFolder, config: StudyConfig, log: Log) -> No
             session.note()
             if progress.validation:
                 recall = progress.validation["recall"][10]
-                done = f"update {progress.iteration} of {settings.training.iterations}"
+                done = f"update {progress.done} of {progress.total}"
                 log(f"pretraining: {done}, recall at 10 of hidden words {recall:.3f}")
         session.note(now=True)
 

@@ -38,22 +38,7 @@ from dntm.training.hidden_words import Hiding, TrainingDocument, answers_of
 from dntm.training.initial_weights import initial_model, with_source_counts
 from dntm.training.processes import Device, Processes, processes, stop_signals
 from dntm.training.run_folder import RunFolder
-from dntm.training.state import TrainingState
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """The position of a run."""
-
-    batch: int
-    """Batches done, of the whole run."""
-    batches: int
-    tokens: int = 0
-    """Tokens predicted since the last progress."""
-    nats: float = 0.0
-    """Their surprisal."""
-    validation: dict[str, float] | None = None
-    """After a validation, the perplexity of each token group on the dev split."""
+from dntm.training.state import Progress, TrainingState
 
 
 @dataclass(frozen=True)
@@ -114,10 +99,10 @@ def _train(
             position.batch += 1
             position.tokens += tokens
             position.nats += nats
-            yield Progress(batch=done + 1, batches=total, tokens=tokens, nats=nats)
+            yield Progress(done=done + 1, total=total, tokens=tokens, loss=nats)
             if position.batch in due and group.is_first:
                 perplexities = _validate(state, run)
-                yield Progress(batch=done + 1, batches=total, validation=perplexities)
+                yield Progress(done=done + 1, total=total, validation=perplexities)
             run.folder.save_if_due(state, stop=stops > 0)
         position.epoch, position.batch = position.epoch + 1, 0
     run.folder.save(state)

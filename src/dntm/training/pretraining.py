@@ -40,23 +40,9 @@ from dntm.training.config import PretrainConfig, PretrainRecipe
 from dntm.training.initial_weights import initial_encoder
 from dntm.training.processes import Device, Processes, processes, stop_signals
 from dntm.training.run_folder import RunFolder
-from dntm.training.state import TrainingState
+from dntm.training.state import Progress, TrainingState
 
 VALIDATION_SENTENCES = 1000
-
-
-@dataclass(frozen=True, kw_only=True)
-class PretrainProgress:
-    """The position of a run."""
-
-    iteration: int
-    """Updates done."""
-    words: int = 0
-    """Words hidden since the last progress."""
-    loss: float = 0.0
-    """The objective summed over them."""
-    validation: dict[str, Any] | None = None
-    """After a validation, recall and mean reciprocal rank on held-out sentences."""
 
 
 def pretrain_run(
@@ -65,7 +51,7 @@ def pretrain_run(
     resume: bool = False,
     device: Device = "auto",
     reading: Callable[[int], object] = lambda _: None,
-) -> Generator[PretrainProgress, None, None]:
+) -> Generator[Progress, None, None]:
     """Pretrain as configured, into `config.output_dir`.
 
     `reading` is called with the number of words while the text is read.
@@ -118,7 +104,7 @@ class _Run:
 
 def _train(
     state: TrainingState[SentenceCompletion], run: _Run, stopped: list[int]
-) -> Iterator[PretrainProgress]:
+) -> Iterator[Progress]:
     config, store, group = run.config, run.store, run.group
     recipe, position = config.training, state.position
     step = group.share_gradients(state.model)
@@ -134,9 +120,10 @@ def _train(
         total, stops = group.totals([own, len(stopped)])
         position.tokens += batch.words
         position.nats += total
-        yield PretrainProgress(iteration=position.updates, words=batch.words, loss=total)
-        if position.updates in due and group.is_first and (found := _validate(state, run)):
-            yield PretrainProgress(iteration=position.updates, validation=found)
+        done, count = position.updates, recipe.iterations
+        yield Progress(done=done, total=count, tokens=batch.words, loss=total)
+        if done in due and group.is_first and (found := _validate(state, run)):
+            yield Progress(done=done, total=count, validation=found)
         run.folder.save_if_due(state, stop=stops > 0)
     run.folder.save(state)
 

@@ -98,11 +98,6 @@ class Processes:
         return DistributedDataParallel(step, find_unused_parameters=True)
 
 
-def alone(device: Device = "cpu") -> Processes:
-    """The only process of an ordinary run."""
-    return Processes(0, 1, device_of(device))
-
-
 def device_of(name: Device) -> torch.device:
     """The device; auto: CUDA if available, else the CPU."""
     available = {"cpu": True, "cuda": torch.cuda.is_available()}
@@ -177,7 +172,7 @@ def processes(device: Device = "auto") -> Iterator[Processes]:
     """Join the processes that torchrun started; without torchrun, this one alone."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
-        yield alone(device)
+        yield Processes(0, 1, device_of(device))
         return
     where = device_of(device)
     if where.type == "cuda":

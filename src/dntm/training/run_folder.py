@@ -21,6 +21,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -101,7 +102,7 @@ class RunFolder:
                 "format_version": FORMAT_VERSION,
                 "threads": torch.get_num_threads(),
                 "metrics": self._lines(),
-                "position": state.numbers(),
+                "position": asdict(state.position),
             }
             checked = {"checksum": _checksum(numbers), **numbers}
             write_text(folder / "state.json", json.dumps(checked))

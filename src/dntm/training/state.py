@@ -7,7 +7,7 @@ yet reported. A run that restores it continues as if never interrupted.
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -42,6 +42,22 @@ class Position:
     best: float = float("inf")
     """The lowest validation perplexity so far."""
     validations: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What a run yields after every batch, and after every validation."""
+
+    done: int
+    """Batches done."""
+    total: int
+    """Batches of the whole run."""
+    tokens: int = 0
+    """Tokens predicted, or words hidden, since the last progress."""
+    loss: float = 0.0
+    """The loss (nats) summed over them."""
+    validation: dict[str, Any] | None = None
+    """The results of a validation."""
 
 
 @dataclass
@@ -155,10 +171,6 @@ class TrainingState(Generic[Model]):
     def _weights(self) -> dict[str, Tensor]:
         found = {f"model.{name}": p.detach() for name, p in self.model.named_parameters()}
         return found | {f"average.{name}": value for name, value in self.ema.items()}
-
-    def numbers(self) -> dict[str, Any]:
-        """The position."""
-        return asdict(self.position)
 
     def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
         """Restore a saved state; ValueError if it belongs to another model."""
