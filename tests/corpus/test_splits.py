@@ -71,11 +71,6 @@ def test_a_fraction_is_seeded_exact_and_independent_of_order() -> None:
     assert [splits.count(s) for s in ("train", "dev", "test")] == [40, 5, 5]
 
 
-def test_fractions_must_add_up_to_one() -> None:
-    with pytest.raises(ValueError, match=r"expected three that add up to 1"):
-        ReadConfig(fractions=(0.5, 0.1, 0.1))
-
-
 def listed(folder: Path, *, test: str = "") -> Path:
     """Twenty documents of train and two of dev, as JSON lines and as lists of ids."""
     folder.mkdir()

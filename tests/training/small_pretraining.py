@@ -1,14 +1,18 @@
-"""A pretraining of a few seconds."""
+"""A pretraining of a few seconds, and interruptions of any training."""
 
 import json
 import os
+import random
 import subprocess
 import sys
+from collections.abc import Callable, Generator
+from itertools import islice
 from pathlib import Path
 
 from dntm.corpus.token_store import StoreConfig
 from dntm.training.config import EncoderConfig, PretrainConfig, PretrainRecipe
 from dntm.training.run_folder import RunFolder
+from dntm.training.state import Progress
 
 NOUNS = {"dog": ("barked", "growled"), "cat": ("purred", "mewed"), "bee": ("hummed", "stung")}
 
@@ -37,6 +41,18 @@ def outcome(run: Path) -> dict[str, bytes]:
     return {name: (run / name).read_bytes() for name in names} | {
         "state": (latest / "state.safetensors").read_bytes()
     }
+
+
+def interrupt_often(start: Callable[[bool], Generator[Progress, None, None]], most: int) -> int:
+    """Stop a run after at most `most` steps and resume it, until it ends; count the resumes."""
+    rng, resumes = random.Random(3), 0
+    while True:
+        progress = start(resumes > 0)
+        stop_after = rng.randint(1, most)
+        if len(list(islice(progress, stop_after))) < stop_after:
+            return resumes
+        progress.close()
+        resumes += 1
 
 
 def pretrain(*arguments: str, processes: int = 1) -> subprocess.CompletedProcess[str]:

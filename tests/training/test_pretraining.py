@@ -1,7 +1,6 @@
 """Pretraining really learns, resumes to the same bits, and gives the same on several processes."""
 
 import json
-import random
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -19,7 +18,7 @@ from dntm.training.batches import Negatives, SentenceBatches, sentence_batch
 from dntm.training.pretraining import pretrain_run
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import Diverged
-from tests.training.small_pretraining import config, losses, outcome, pretrain
+from tests.training.small_pretraining import config, interrupt_often, losses, outcome, pretrain
 
 
 def test_the_encoder_recovers_hidden_words(text: Path, tmp_path: Path) -> None:
@@ -40,16 +39,8 @@ def test_a_run_stopped_at_any_update_resumes_to_the_same_bits(
     expected = outcome(run)
     run.rename(tmp_path / "whole")
     monkeypatch.setattr(run_folder, "CHECKPOINT_SECONDS", 0.0)
-    rng = random.Random(3)
 
-    resumes = 0
-    while True:
-        progress = pretrain_run(config(text, run), resume=resumes > 0)
-        stop_after = rng.randint(1, 15)
-        if len(list(islice(progress, stop_after))) < stop_after:
-            break
-        progress.close()
-        resumes += 1
+    resumes = interrupt_often(lambda resume: pretrain_run(config(text, run), resume=resume), 15)
 
     assert resumes > 3
     assert outcome(run) == expected

@@ -24,6 +24,7 @@ from dntm.training.language_modeling import train_run
 from dntm.training.processes import Interrupted
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import Diverged
+from tests.training.small_pretraining import interrupt_often
 
 VARIANTS: tuple[Variant, ...] = ("baseline", "both")
 ACTS = {"smith": "forged iron", "baker": "kneaded dough", "bard": "sang songs"}
@@ -139,16 +140,8 @@ def test_a_run_stopped_at_any_batch_resumes_to_the_same_bits(
     expected = outcome(run)
     run.rename(tmp_path / "whole")
     monkeypatch.setattr(run_folder, "CHECKPOINT_SECONDS", 0.0)
-    rng = random.Random(3)
 
-    resumes = 0
-    while True:
-        progress = train_run(config(dataset, run), resume=resumes > 0)
-        stop_after = rng.randint(1, 9)
-        if sum(1 for _ in zip(progress, range(stop_after), strict=False)) < stop_after:
-            break
-        progress.close()
-        resumes += 1
+    resumes = interrupt_often(lambda resume: train_run(config(dataset, run), resume=resume), 9)
 
     assert resumes > 3
     assert outcome(run) == expected
