@@ -20,7 +20,9 @@ def documents(draw: st.DrawFn) -> Document:
             end = draw(st.integers(start + 1, len(sentences[sentence])))
             chain.append(Mention(sentence, start, end))
         chains.append(sorted(set(chain)))
-    return Document(name="d", sentences=sentences, chains=chains)
+    return Document(
+        name="d", sentences=sentences, chains=chains[1:], named_entities=chains[0] if chains else []
+    )
 
 
 def anonymize(document: Document, config: AnonymizeConfig) -> AnonymizedDocument:
@@ -31,6 +33,7 @@ CONFIGS = st.builds(
     AnonymizeConfig,
     nested=st.sampled_from(["innermost", "outermost"]),
     keep_single=st.booleans(),
+    named_entities=st.booleans(),
 )
 
 
@@ -60,7 +63,7 @@ def test_identifiers_are_one_to_n_by_first_appearance(
 def test_every_entity_token_is_a_mention_and_every_other_word_is_untouched(
     doc: Document, config: AnonymizeConfig
 ) -> None:
-    mentions = {m for chain in doc.chains for m in chain}
+    mentions = {m for chain in (*doc.chains, doc.named_entities) for m in chain}
     result = anonymize(doc, config)
     surfaces = iter(result.surfaces)
 
@@ -129,6 +132,18 @@ def test_a_dropped_chain_does_not_hide_the_mention_around_it() -> None:
     document = Document(name="d", sentences=[["a", "b", "c"]], chains=[outer, [Mention(0, 1, 2)]])
 
     assert anonymize(document, AnonymizeConfig()).sentences == [[1, 1]]
+
+
+def test_named_entities_outside_chains_get_identifiers_on_request() -> None:
+    document = Document(
+        name="d",
+        sentences=[["Rome", "fell", "and", "Rome", "rose", "in", "May"]],
+        named_entities=[Mention(0, 0, 1), Mention(0, 3, 4), Mention(0, 6, 7)],
+    )
+
+    result = anonymize(document, AnonymizeConfig(named_entities=True))
+
+    assert result.sentences == [[1, "fell", "and", 1, "rose", "in", 2]]
 
 
 def test_lower_case_changes_words_and_leaves_the_surfaces_as_written() -> None:

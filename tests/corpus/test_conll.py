@@ -41,6 +41,13 @@ def test_nested_and_repeated_brackets_give_chains(fixtures: Path) -> None:
     ]
 
 
+def test_named_entities_come_from_the_eleventh_column(fixtures: Path) -> None:
+    first = read(fixtures / "story.v4_gold_conll")[0]
+
+    found = [first.sentences[m.sentence][m.start : m.end] for m in first.named_entities]
+    assert found == [["Marta"], ["North", "Ford"]]
+
+
 def test_escaped_full_stops_are_read_as_full_stops(fixtures: Path) -> None:
     assert read(fixtures / "story.v4_gold_conll")[0].sentences[0][-1] == "."
 
@@ -84,8 +91,8 @@ def test_the_header_says_which_field_is_the_chain(tmp_path: Path) -> None:
 HEAD, END = "#begin document (x); part 000\n", "\n#end document\n"
 
 
-def row(word: str, coreference: str) -> str:
-    return f"x 0 0 {word} NN * - - - - * {coreference}\n"
+def row(word: str, coreference: str, named: str = "*") -> str:
+    return f"x 0 0 {word} NN * - - - - {named} {coreference}\n"
 
 
 def row_u(number: str, misc: str, columns: int = 10) -> str:
@@ -99,6 +106,8 @@ BAD_2012 = [
     (HEAD + "x 0 0 word NN * -\n" + END, 2, "7 columns, expected at least 12"),
     (HEAD + row("a", "-") + row("b", "- -") + END, 3, "expected 12"),
     (HEAD + row("a", "(x)") + END, 2, "brackets '(x)'"),
+    (HEAD + row("a", "-", "(ORG*") + END, 3, "named entity is still open"),
+    (HEAD + row("a", "-", "*)") + END, 2, "named entity '*)', expected"),
     (HEAD + row("a", "-"), 2, "expected '#end document'"),
     (HEAD + END, 3, "an empty document"),
     (row("a", "-"), 1, "expected '#begin document'"),

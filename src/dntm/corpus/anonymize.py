@@ -37,6 +37,8 @@ class AnonymizeConfig:
 
     nested: Nesting = "innermost"
     """Which of two nested mentions becomes an entity token."""
+    named_entities: bool = False
+    """Make named entities outside chains entities too; equal strings are one entity."""
     keep_single: bool = False
     """Keep chains with a single mention."""
     entities_from: From = "first"
@@ -63,6 +65,8 @@ def mark_chains(document: Document, kinds: Collection[str], config: AnonymizeCon
     if "names" in kinds and config.entities_from == "repeated":
         chains += find_names(document)
     kept = [chain for chain in chains if config.keep_single or len(set(chain)) > 1]
+    if config.named_entities:
+        kept += _named_outside(document, chains)
     mentions = _without_overlap(kept, config.nested)
     return replace(
         document,
@@ -95,6 +99,16 @@ def mark_words(marked: Document, kinds: Collection[str], lexicon: Lexicon, since
         taken = {w for span in spans for w in range(span.start, span.end)}
         mentions.append(sorted([*spans, *find(words, taken)]))
     return replace(marked, mentions=mentions)
+
+
+def _named_outside(document: Document, chains: Iterable[Sequence[Mention]]) -> list[list[Mention]]:
+    taken = covered(chains)
+    by_string: dict[tuple[str, ...], list[Mention]] = {}
+    for name in document.named_entities:
+        if taken.get(name.sentence, set()).isdisjoint(range(name.start, name.end)):
+            words = tuple(document.sentences[name.sentence][name.start : name.end])
+            by_string.setdefault(words, []).append(name)
+    return list(by_string.values())
 
 
 def _without_overlap(chains: Iterable[Sequence[Mention]], nested: Nesting) -> dict[int, list[Span]]:

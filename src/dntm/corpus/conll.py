@@ -3,14 +3,14 @@
 CoNLL-2012:
 
     #begin document (nw/wsj/24/wsj_2400); part 000
-    nw/wsj/24/wsj_2400  0  0  Mary  NNP  ...  (12
+    nw/wsj/24/wsj_2400  0  0  Mary  NNP  ...  (PERSON*  ...  (12
     ...
     #end document
 
-The word is the fourth column, coreference the last. A line has at least twelve columns; the number
-of predicate columns varies by sentence. LitBank separates columns by tabs, leaves the last one
-empty if there is no mention, and has a few crossing mentions (`my [host` ... `hostess]`); crossing
-brackets are accepted only there.
+The word is the fourth column, the named entity the eleventh, coreference the last. A line has at
+least twelve columns; the number of predicate columns varies by sentence. LitBank separates columns
+by tabs, leaves the last one empty if there is no mention, and has a few crossing mentions (`my
+[host` ... `hostess]`); crossing brackets are accepted only there.
 
 CoNLL-U with `Entity=` in the last column:
 
@@ -135,8 +135,9 @@ def split_brackets(cell: str, pattern: re.Pattern[str], example: str) -> list[Br
 _BEGIN = "#begin document "
 _PART = re.compile(r"; part (?P<part>\d++)$")
 _BRACKET_2012 = re.compile(r"\((?P<single>\d++)\)|\((?P<open>\d++)|(?P<close>\d++)\)|\|")
+_NAMED = re.compile(r"(?P<open>(?:\([A-Z_]++)*+)\*?(?P<close>\)*+)")
 _NONE = ("", "-", "_", "*")
-_WORD, _LEAST_COLUMNS = 3, 12
+_WORD, _NAMED_ENTITY, _LEAST_COLUMNS = 3, 10, 12
 _ESCAPED = {"/.": ".", "/?": "?", "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]"}
 _ESCAPED |= {"-LCB-": "{", "-RCB-": "}"}
 
@@ -168,6 +169,8 @@ class _Reader2012(_Reader):
     ended: bool = False
     width: int = 0
     """The number of columns in this sentence."""
+    named_entities: list[Mention] = field(default_factory=list)
+    _open_names: list[int] = field(default_factory=list)
 
     def read_line(self, line: str) -> None:
         if line.startswith("#begin document"):
@@ -199,13 +202,30 @@ class _Reader2012(_Reader):
         if columns[-1] not in _NONE:
             found = split_brackets(columns[-1], _BRACKET_2012, "(12(13)|6)")
             self.read_brackets(found, word, word + 1)
+        if columns[_NAMED_ENTITY] not in _NONE:
+            self._read_named_entity(columns[_NAMED_ENTITY], word)
         self.words.append(_ESCAPED.get(columns[_WORD], columns[_WORD]))
+
+    def _read_named_entity(self, cell: str, word: int) -> None:
+        """`(PERSON*` opens a named entity, `*)` closes it, `(GPE)` does both."""
+        match = _NAMED.fullmatch(cell)
+        if not match or len(match["close"]) > len(self._open_names) + match["open"].count("("):
+            raise ValueError(f"named entity {cell!r}, expected such as '(PERSON*', '*' or '*)'")
+        self._open_names += [word] * match["open"].count("(")
+        for _ in match["close"]:
+            mention = Mention(len(self.sentences), self._open_names.pop(), word + 1)
+            self.named_entities.append(mention)
+
+    def end_sentence(self) -> None:
+        super().end_sentence()
+        if self._open_names:
+            raise ValueError("a named entity is still open at the sentence's end, expected '*)'")
 
     def end(self) -> Document:
         self.end_sentence()
         if not self.ended:
             raise ValueError("the document does not end, expected '#end document'")
-        return replace(super().end(), part=self.part)
+        return replace(super().end(), part=self.part, named_entities=self.named_entities)
 
 
 _NEWDOC = re.compile(r"#\s*+newdoc(?:\s++id\s*+=(?P<name>.*))?+$", re.DOTALL)

@@ -11,7 +11,7 @@ with a capital at the beginning of a sentence is counted if the training split a
 case. (With `entities_from="repeated"`: all words outside mentions are counted.)
 
 Departure: the paper counts more entities than there are chains and does not say how; here entities
-are chains.
+are chains, and named entities outside chains only on request.
 """
 
 import hashlib
@@ -192,6 +192,8 @@ def _with_defaults(
 ) -> BuildConfig:
     """Fill omitted settings from the corpus, its format and a given vocabulary."""
     annotated = format_ in ANNOTATED or format_ == "inline"
+    if config.named_entities and format_ != "conll2012":
+        raise ValueError(f"--named-entities needs the column of CoNLL-2012, found {format_}")
     if not annotated and config.entities == ("chains",):
         raise ValueError("plain text has no chains: pass --entities names or unknown")
     entities = ("chains",) if annotated else ("names", "unknown")
@@ -251,6 +253,8 @@ def _stage(documents: Iterable[Document], staged: Path, config: BuildConfig) -> 
             sources[key] = document.source
             if "chains" not in kinds:
                 document = replace(document, chains=())  # noqa: PLW2901
+            if "none" in kinds:
+                document = replace(document, named_entities=())  # noqa: PLW2901
             marked = mark_chains(document, kinds, config)
             handle.write(json.dumps([marked.name, marked.sentences, marked.mentions]) + "\n")
     return [(name, source) for (name, _), source in sources.items()]

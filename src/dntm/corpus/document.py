@@ -59,6 +59,8 @@ class Document:
     name: str
     sentences: Sequence[Sequence[str]]
     chains: Sequence[Sequence[Mention]] = ()
+    named_entities: Sequence[Mention] = ()
+    """Mentions tagged as named entities, inside or outside chains."""
     part: str = ""
     """The part's name if the corpus divides documents; all parts go into the same split."""
     source: str = ""
@@ -179,7 +181,8 @@ def check(document: Document) -> None:
     for number, words in enumerate(document.sentences):
         _check_words(words, f"document {document.name!r}, sentence {number}")
     lengths = [len(sentence) for sentence in document.sentences]
-    for sentence, start, end in (mention for chain in document.chains for mention in chain):
+    for mention in (m for chain in (*document.chains, document.named_entities) for m in chain):
+        sentence, start, end = mention
         if not 0 <= sentence < len(lengths):
             raise ValueError(
                 f"document {document.name!r}: a mention in sentence {sentence}, "
