@@ -16,12 +16,12 @@ def test_three_points_keep_their_distances() -> None:
 
     found = meaning_map([0, 2, 5], path, [["a"], ["a"], ["b"]])
 
-    shown = np.array([row[1:] for row in found.path])
+    shown = np.array([row[1:] for row in found["path"]])
     for one, other in ((0, 1), (0, 2), (1, 2)):
         distance = np.linalg.norm(path[one] - path[other])
         assert np.linalg.norm(shown[one] - shown[other]) == pytest.approx(distance, abs=1e-3)
-    assert found.variance == pytest.approx(1.0)
-    assert [s for s, _, _ in found.path] == [0, 2, 5]
+    assert found["variance"] == pytest.approx(1.0)
+    assert [s for s, _, _ in found["path"]] == [0, 2, 5]
 
 
 def test_a_word_is_at_the_mean_of_its_mentions() -> None:
@@ -29,8 +29,8 @@ def test_a_word_is_at_the_mean_of_its_mentions() -> None:
         [0, 1, 2], GENERATOR.normal(size=(3, 7)), [["a", "c"], ["a", "c"], ["b", "c"]]
     )
 
-    places = np.array([row[1:] for row in found.path])
-    words = {word: np.array(place) for word, *place in found.words}
+    places = np.array([row[1:] for row in found["path"]])
+    words = {word: np.array(place) for word, *place in found["words"]}
     assert words["a"] == pytest.approx(places[:2].mean(axis=0), abs=1e-3)
     assert words["b"] == pytest.approx(places[2], abs=1e-3)
     assert words["c"] == pytest.approx(places.mean(axis=0), abs=1e-3)
@@ -42,7 +42,7 @@ def test_the_share_of_variance_follows_from_the_singular_values() -> None:
     found = meaning_map(list(range(6)), path, [[]] * 6)
 
     singular = np.linalg.svd(unit(path) - unit(path).mean(axis=0), compute_uv=False)
-    assert found.variance == pytest.approx((singular[:2] ** 2).sum() / (singular**2).sum())
+    assert found["variance"] == pytest.approx((singular[:2] ** 2).sum() / (singular**2).sum())
 
 
 def test_the_nearest_words_of_the_latest_mention_come_first_and_none_twice() -> None:
@@ -51,7 +51,7 @@ def test_the_nearest_words_of_the_latest_mention_come_first_and_none_twice() -> 
 
     found = meaning_map(list(range(20)), GENERATOR.normal(size=(20, 4)), nearest)
 
-    words = [word for word, _, _ in found.words]
+    words = [word for word, _, _ in found["words"]]
     assert words[:2] == ["190", "180"]
     assert len(words) == len(set(words)) == WORDS
 
@@ -59,5 +59,5 @@ def test_the_nearest_words_of_the_latest_mention_come_first_and_none_twice() -> 
 def test_a_single_point_is_the_origin() -> None:
     found = meaning_map([4], np.ones((1, 3)), [["a"]])
 
-    assert found.path == [(4, 0.0, 0.0)]
-    assert found.words == [("a", 0.0, 0.0)]
+    assert found["path"] == [(4, 0.0, 0.0)]
+    assert found["words"] == [("a", 0.0, 0.0)]

@@ -34,7 +34,6 @@ class Export:
         from dntm.model.scorer import Scorer
         from dntm.reader.engine import baseline
 
-        read_yaml(self.run_folder / "config.yaml")  # a checkpoint alone has no card
         model = Scorer.load(self.run_folder)
         static = baseline(self.static, model.vocabulary) if self.static else None
         card = model_card(self.run_folder, self.static, self.note)

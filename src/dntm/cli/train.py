@@ -7,8 +7,7 @@ they come from the run folder.
 import dataclasses
 import os
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,14 +74,13 @@ class _RunOptions(Computing):
         names = [field.name for field in dataclasses.fields(kind)]
         return kind(**{name: getattr(self, name) for name in names})
 
-    def begin(self, folder: Path) -> "_Display":
-        """Set the threads, on resuming those of the interrupted run."""
+    def begin(self, folder: Path) -> None:
+        """Set the threads; a resumed run keeps those of the interrupted one."""
         from dntm.training.processes import set_threads
         from dntm.training.run_folder import RunFolder
 
         before = RunFolder(folder).threads() if self.resume and not self.threads else 0
         set_threads(before or self.threads)
-        return _Display()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,9 +103,10 @@ class Train(_RunOptions, TrainConfig):
         from dntm.training.run_folder import RunFolder
 
         config = self.settings(TrainConfig)
-        display = self.begin(config.output_dir)
+        self.begin(config.output_dir)
         with _resumable(config.output_dir):
-            _show_training(train_run(config, resume=self.resume, device=self.device), display)
+            run = train_run(config, resume=self.resume, device=self.device)
+            _show(run, "training", _perplexities)
         if is_first_process():
             results = RunFolder(config.output_dir).read_results()["splits"]["dev"]
             print_groups("perplexity on dev", {str(config.output_dir): results})
@@ -134,13 +133,13 @@ class Pretrain(_RunOptions, PretrainConfig):
         from dntm.training.pretraining import pretrain_run
 
         config = self.settings(PretrainConfig)
-        display = self.begin(config.output_dir)
+        self.begin(config.output_dir)
         with (
             _resumable(config.output_dir),
             tqdm(unit=" words", desc="reading", disable=not is_first_process()) as read,
         ):
             run = pretrain_run(config, resume=self.resume, device=self.device, reading=read.update)
-            _show_pretraining(run, config.training.iterations, read, display)
+            _show(run, "pretraining", _recall, read.close)
         if is_first_process():
             print(f"run: {config.output_dir}")
 
@@ -160,53 +159,36 @@ def _resumable(folder: Path) -> Iterator[None]:
         sys.exit(f"dntm: interrupted; resume {folder} with --resume")
 
 
-class _Display:
-    """The progress bar's rate and running loss."""
-
-    def __init__(self) -> None:
-        self.start, self.amount, self.loss = 0.0, 0, 0.0
-
-    def update(self, amount: int, loss: float, unit: str) -> str:
-        """Add a batch with this loss; return the text after the bar."""
-        # The first batch starts the clock and does not count.
-        self.amount += amount if self.start else 0
-        self.start = self.start or time.monotonic()
-        mean = loss / max(amount, 1)
-        self.loss = mean if not self.loss else 0.95 * self.loss + 0.05 * mean
-        rate = self.amount / max(time.monotonic() - self.start, 1e-9)
-        return f"{rate:,.0f} {unit}s/s, loss {self.loss:.3f}"
-
-
-def _show_training(run: "Iterator[Progress]", display: _Display) -> None:
-    with tqdm(unit="batch", desc="training", disable=not is_first_process()) as bar:
-        for progress in run:
-            bar.total = progress.total
-            bar.update(progress.done - bar.n)
-            if found := progress.validation:
-                groups = ", ".join(f"{g.replace('_', ' ')} {p:.1f}" for g, p in found.items())
-                bar.write(f"batch {progress.done}: dev perplexity {groups}", file=sys.stderr)
-            else:
-                after = display.update(progress.tokens, progress.loss, "token")
-                bar.set_postfix_str(after, refresh=False)
-
-
-def _show_pretraining(
-    run: "Iterator[Progress]", iterations: int, read: "tqdm[Any]", display: _Display
+def _show(
+    run: "Iterator[Progress]",
+    title: str,
+    summary: Callable[[dict[str, Any]], str],
+    before: Callable[[], object] = lambda: None,
 ) -> None:
-    with tqdm(total=iterations, desc="pretraining", disable=not is_first_process()) as bar:
+    """Show a progress bar, and a line with the summary of each validation.
+
+    `before` is called when the first batch is done.
+    """
+    with tqdm(desc=title, unit="batch", disable=not is_first_process()) as bar:
         for progress in run:
-            if not display.start:
-                read.close()
-                bar.reset(total=iterations)
+            if not bar.n:
+                before()
+                bar.reset(total=progress.total)
                 bar.n = bar.initial = progress.done - 1
             bar.update(progress.done - bar.n)
             if found := progress.validation:
-                recall = ", ".join(f"{r:.3f} at {k}" for k, r in found["recall"].items())
-                bar.write(
-                    f"update {progress.done}: recall of {found['cases']:,} held-out words "
-                    f"{recall}; mean reciprocal rank {found['reciprocal_rank']:.3f}",
-                    file=sys.stderr,
-                )
+                bar.write(f"batch {progress.done}: {summary(found)}", file=sys.stderr)
             else:
-                after = display.update(progress.tokens, progress.loss, "word")
-                bar.set_postfix_str(after, refresh=False)
+                loss = progress.loss / max(progress.tokens, 1)
+                bar.set_postfix_str(f"loss {loss:.3f}", refresh=False)
+
+
+def _perplexities(found: dict[str, Any]) -> str:
+    groups = (f"{group.replace('_', ' ')} {value:.1f}" for group, value in found.items())
+    return f"dev perplexity {', '.join(groups)}"
+
+
+def _recall(found: dict[str, Any]) -> str:
+    recall = ", ".join(f"{value:.3f} at {k}" for k, value in found["recall"].items())
+    rank = found["reciprocal_rank"]
+    return f"recall of {found['cases']:,} held-out words {recall}; mean reciprocal rank {rank:.3f}"

@@ -13,7 +13,6 @@ The last event is `end` or `error`; without either the answer was cut off.
 import json
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -94,7 +93,7 @@ def _maps(path: Sequence[tuple[int, EntityReading]], meanings: Meanings) -> dict
             words = state.predicted_words if name == meanings.naming_space else ()
             words = words or (state.input_words if name == "input" else state.output_words)
             nearest.append([near.word for near in words[:NEAREST]])
-        found[name] = asdict(meaning_map(sentences, vectors, nearest))
+        found[name] = meaning_map(sentences, vectors, nearest)
     return found
 
 
@@ -118,23 +117,16 @@ def _merged(
     return sorted(rows, key=lambda row: -float(row[by]))
 
 
-@dataclass(frozen=True, slots=True)
-class MeaningMap:
-    """The path of an entity's embedding among its nearest words, in two dimensions."""
-
-    path: Sequence[tuple[int, float, float]]
-    """Sentence (from 0) and position after each mention."""
-    words: Sequence[tuple[str, float, float]]
-    variance: float
-    """The share of the path's variance that the projection keeps; 1 if the path has none."""
-
-
 def meaning_map(
     sentences: Sequence[int],
     path: Float[np.ndarray, "mentions dim"],
     nearest: Sequence[Sequence[str]],
-) -> MeaningMap:
-    """Project the path through `sentences` on its first two principal components.
+) -> dict[str, Any]:
+    """The path of an entity's embedding among its nearest words, in two dimensions.
+
+    `path` has the sentence (from 0) and the position after each mention. It is projected on its
+    first two principal components; `variance` is the share of the path's variance that they keep, 1
+    if the path has none.
 
     Vectors are scaled to unit length because nearness is a cosine. An embedding moves little
     compared with its distance to any word. So a word is not projected: it is placed at the mean of
@@ -152,11 +144,11 @@ def meaning_map(
     by_rank = zip(*nearest[::-1], strict=False)
     words = list(dict.fromkeys(word for rank in by_rank for word in rank))[:WORDS]
     among = [places[[word in near for near in nearest]].mean(axis=0) for word in words]
-    return MeaningMap(
-        path=[(s, *_rounded(at)) for s, at in zip(sentences, places, strict=True)],
-        words=[(word, *_rounded(at)) for word, at in zip(words, among, strict=True)],
-        variance=float((places**2).sum()) / total if total > 1e-12 else 1.0,
-    )
+    return {
+        "path": [(s, *_rounded(at)) for s, at in zip(sentences, places, strict=True)],
+        "words": [(word, *_rounded(at)) for word, at in zip(words, among, strict=True)],
+        "variance": float((places**2).sum()) / total if total > 1e-12 else 1.0,
+    }
 
 
 def _rounded(place: Float[np.ndarray, " 2"]) -> tuple[float, float]:
