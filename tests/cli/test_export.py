@@ -118,7 +118,7 @@ def test_what_cannot_be_exported_leaves_nothing(
     dynamic = fails(capsys, "export", runs / "d", "--static", runs / "d", *target)
     foreign = fails(capsys, "export", runs / "d", "--static", runs / "foreign", *target)
 
-    assert "config.yaml" in unfinished
+    assert "expected a folder with a checkpoint" in unfinished
     assert "is the variant 'both', expected a baseline" in dynamic
     assert "has another vocabulary than the dynamic model" in foreign
     assert list(tmp_path.iterdir()) == [tmp_path / "unfinished"]
