@@ -8,9 +8,7 @@ import io
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure as Drawing
 
 from dntm.evaluation.uncertainty import Band, band
 from dntm.study.models import MODELS
@@ -103,6 +101,10 @@ def _data(bands: dict[str, Band]) -> Data:
 
 
 def _draw(axis: str, bands: dict[str, Band]) -> str:
+    # Not at the top: on a new machine the first import looks for fonts, which takes seconds.
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Drawing
+
     with mpl.rc_context(_STYLE):
         drawing = Drawing(figsize=(4.8, 3.2), layout="constrained")
         axes = drawing.subplots()
