@@ -121,4 +121,4 @@ def test_help_and_unknown_commands(capsys: pytest.CaptureFixture[str]) -> None:
         run("frobnicate")
 
     assert (asked.value.code, unknown.value.code) == (0, 2)
-    assert "no command 'frobnicate'" in capsys.readouterr().err
+    assert "unknown command 'frobnicate'" in capsys.readouterr().err

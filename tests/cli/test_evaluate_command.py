@@ -95,7 +95,7 @@ def test_what_cannot_be_evaluated_is_an_error_and_nothing_is_written(
     run("train", "--dataset", alone, "--output-dir", tmp_path / "run", *SMALL)
 
     assert f"{alone} has no gap" in fails(capsys, "evaluate", tmp_path / "run", "--cloze")
-    assert "another vocabulary" in fails(capsys, "evaluate", trained, "--dataset", other)
+    assert "different vocabularies" in fails(capsys, "evaluate", trained, "--dataset", other)
     assert "no model given" in fails(capsys, "evaluate")
     assert "pass --dataset" in fails(capsys, "evaluate", tmp_path / "nowhere")
     assert "cannot take the cloze test" in fails(capsys, "evaluate", "ngram", alone, "--cloze")

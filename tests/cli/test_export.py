@@ -103,7 +103,7 @@ def test_the_card_tells_which_weights_a_run_began_with(
     for trained in (tmp_path / "again", runs / "d"):
         run("export", trained, "--output-dir", tmp_path / f"{trained.name}-model")
 
-    began = "Initialized from the weights of the run a."
+    began = "Initialized from the weights of the run `a`."
     assert began in (tmp_path / "again-model" / "README.md").read_text()
     assert "Initialized" not in (tmp_path / "d-model" / "README.md").read_text()
 

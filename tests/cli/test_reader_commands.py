@@ -175,7 +175,7 @@ def test_errors_name_the_problem(
     assert "is missing" in fails(capsys, "read", story, "--model", tmp_path)
     assert "no file given" in fails(capsys, "score", "--model", model)
     assert "top is 0" in fails(capsys, "fill", "She []", "--top", "0", "--model", model)
-    assert "document 0" in fails(capsys, "read", story, "--model", model, "--document", "0")
+    assert "document is 0" in fails(capsys, "read", story, "--model", model, "--document", "0")
 
 
 def test_fill_refuses_a_pretraining_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

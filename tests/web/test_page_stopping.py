@@ -37,7 +37,9 @@ def test_an_answer_that_is_cut_off_is_reported(page: Page) -> None:
 
     paste(page)
 
-    expect(page.get_by_role("alert")).to_have_text("The answer was cut off.")
+    expect(page.get_by_role("alert")).to_have_text(
+        "The connection was lost before the reading was complete."
+    )
     expect(page.get_by_role("status")).to_have_text("Stopped after 2 of 4 sentences.")
     expect(page.get_by_role("button", name="Stop")).to_be_hidden()
 
@@ -65,7 +67,7 @@ def test_predictions_of_an_earlier_reading_are_not_shown(page: Page) -> None:
         held[0].continue_()
     page.wait_for_timeout(500)
 
-    expect(page.locator("#expected")).to_contain_text("Select a word of the text")
+    expect(page.locator("#expected")).to_contain_text("Select a word in the text")
     expect(page.get_by_role("alert")).to_be_empty()
 
 

@@ -76,14 +76,14 @@ class Build:
     """Build a dataset of anonymized documents from a corpus."""
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
-    """A corpus by name (dntm data list), or a file or folder of CoNLL-2012, CoNLL-U, JSON lines
+    """A named corpus (see dntm data list), or a file or folder of CoNLL-2012, CoNLL-U, JSON lines
     or plain text, optionally gzipped."""
     output_dir: Path | None = None
-    """The dataset folder; if omitted, datasets/NAME."""
+    """The dataset folder to create; if omitted, datasets/NAME."""
     overwrite: bool = False
     """Replace the dataset if it exists."""
     from_: Annotated[str | None, tyro.conf.arg(name="from")] = None
-    """Folder with a local copy of a named corpus."""
+    """Folder with a local copy of the named corpus, to use instead of downloading it."""
     reading: Annotated[ReadConfig, tyro.conf.arg(name="")] = field(default_factory=ReadConfig)
     """How the source is read and split."""
     build: Annotated[BuildConfig, tyro.conf.arg(name="")] = field(default_factory=BuildConfig)
@@ -146,18 +146,19 @@ def _counted(documents: Iterable[Document], bar: "tqdm[Any]") -> Iterator[Docume
 
 @dataclass(frozen=True, kw_only=True)
 class Join:
-    """Join datasets split by split, with one vocabulary."""
+    """Join datasets split by split, with a shared vocabulary."""
 
     datasets: Annotated[
         tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DATASET [DATASET ...]")
     ]
-    """Dataset folders, at least two."""
+    """Two or more dataset folders."""
     output_dir: Path
     """The dataset folder to create."""
     vocabulary_size: int = 10_000
-    """Rows of the vocabulary, including entities and special tokens."""
+    """Number of vocabulary rows, including entities and special tokens."""
     vocabulary_of: Path | None = None
-    """Use the vocabulary of this dataset; if omitted, it is counted from the training splits."""
+    """Use the vocabulary of this dataset; if omitted, the words of the training splits are
+    counted."""
     overwrite: bool = False
     """Replace the dataset if it exists."""
 
@@ -184,7 +185,7 @@ _HOW = {
 
 @dataclass(frozen=True)
 class List:
-    """List the corpora that `dntm data build NAME` knows."""
+    """List the corpora that dntm data build accepts by name."""
 
     def run(self) -> None:
         """Print name, summary, license and origin."""
@@ -202,9 +203,9 @@ class Show:
     dataset: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATASET")]
     """The dataset folder."""
     document: int = 1
-    """Number of the document in the split, from 1."""
+    """Number of the document in the split, counted from 1."""
     split: Split = "train"
-    """The split."""
+    """Split that contains the document."""
     original: bool = False
     """Show the original words of each entity."""
 

@@ -67,8 +67,8 @@ class Evaluate(Computing):
         tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="MODEL [MODEL ...] [TEXT]")
     ]
     """One or more models: run folders, checkpoints such as RUN/best, "default" (the bundled model)
-    or "ngram" (a 5-gram model of the dataset's train split). The last argument may name a text
-    instead: a dataset folder, or a corpus (a file, a folder or a name from dntm data list), which
+    or "ngram" (a 5-gram model of the dataset's train split). The last argument can be the text
+    to score: a dataset folder, or a corpus (a file, a folder or a name from dntm data list), which
     is read with the model's vocabulary and settings."""
     dataset: Path | None = None
     """The dataset folder; if omitted, the one that the run was trained on."""
@@ -81,19 +81,19 @@ class Evaluate(Computing):
     against: str | None = None
     """Compare every row of the table with this row, such as "runs/a + cache". Prints changes in
     percent with 95 % intervals (paired bootstrap over documents). If there is no run runs/a, it
-    stands for the runs runs/a-1, runs/a-2, ... with different seeds."""
+    stands for runs/a-1, runs/a-2, ..., runs with different seeds."""
     records: bool = True
     """Write one CSV row per token to RUN/records-SPLIT.csv, or per gap to RUN/cloze-SPLIT.csv. The
-    name of the dataset is appended if the run was trained on another one."""
+    name of the dataset is appended if the run was trained on a different one."""
     output_dir: Path | None = None
     """Folder for these CSV files; if omitted, the run folder ("default" and "ngram" write none)."""
     by_document: Path | None = None
-    """Write the number of tokens and the sum of nats of each document and token group to this CSV
-    file."""
+    """Write the number of tokens and the summed surprisal in nats, for each document and token
+    group, to this CSV file."""
     json: Path | None = None
     """Write the printed numbers to this JSON file."""
     sentences: int = 5000
-    """For runs of dntm pretrain: the number of held-out sentences."""
+    """For runs of dntm pretrain: number of held-out sentences to score."""
 
     def run(self) -> None:
         """Print the table and write the files."""
@@ -103,7 +103,9 @@ class Evaluate(Computing):
         numbers: dict[str, Any] = {}
         if _is_encoder(models[0]):
             if corpus is not None:
-                raise ValueError(f"{corpus} given, but an encoder is scored on its own text")
+                raise ValueError(
+                    f"{corpus} given, but an encoder is scored on sentences of its own text"
+                )
             for name in models:
                 recall = encoder_recall(Path(name), self.sentences)
                 print_ranks(f"hidden words, {name}", recall)
@@ -222,7 +224,7 @@ class Evaluate(Computing):
         rows = dict.fromkeys(self._row(name, models) for name in [*models, *added])
         if self.against not in rows or len(rows) == 1:
             found = ", ".join(f'"{row}"' for row in rows)
-            raise ValueError(f'against "{self.against}", expected one of several rows: {found}')
+            raise ValueError(f'--against "{self.against}", expected one of several rows: {found}')
 
     def _row(self, name: str, models: list[str]) -> str:
         """The name of a row in comparisons: without the seed if `against` names no single run."""
@@ -267,7 +269,7 @@ class Evaluate(Computing):
         if not any(text.gaps for text in texts):
             raise ValueError(
                 f"{dataset.folder} has no gap in its {self.split} split: "
-                "expected an entity that reappears after another one"
+                "expected an entity that is mentioned again after another entity"
             )
         scorer = model_of(_folder(model), dataset, self.device)
         bar = tqdm(scorer.complete(texts), model, total=len(texts), unit=" documents")

@@ -46,32 +46,33 @@ class EvaluateMeaning(Threads):
 
     Prints one table for each of --text, --trials, --definitions and --pairs; docs/data.md describes
     the files. The baselines are the most frequent words and a bag of context words. --fit adds the
-    linear map of "a la carte" (Khodak et al. 2018), --encoder a pretrained encoder.
+    linear map of "a la carte" (Khodak et al. 2018); --encoder adds a pretrained encoder.
     """
 
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """A run folder, a checkpoint such as RUN/best, or "default" (the bundled model)."""
     text: tuple[Path, ...] = ()
-    """Held-out text files or folders. Some known words are hidden and must be recovered."""
+    """Held-out text files or folders. Some known words are hidden, and the model has to predict
+    them."""
     trials: Path | None = None
     """A file of invented words with similarity ratings. Columns: id, texts with ___ for the word
     (joined by @@), probes, ratings."""
     definitions: Path | None = None
-    """A file of words and their definitions with ___ in place of the word."""
+    """A file of words and their definitions, with ___ in place of the word."""
     pairs: Path | None = None
     """A file of word pairs with similarity ratings."""
     fit: tuple[Path, ...] = ()
     """Training text for the word frequencies and the linear map of the baselines. About two million
-    words are read, in documents drawn at random."""
+    words are read, from randomly selected documents."""
     encoder: Path | None = None
-    """A run of dntm pretrain to compare with."""
+    """A run of dntm pretrain to use as a baseline."""
     documents: Documents = "blank-line"
     """Text files: blank lines separate documents and each line is a paragraph (blank-line), or each
     file is a document and blank lines separate paragraphs (file)."""
     per_part: int = 5
-    """Number of words to hide in each part of a document (at most 24 sentences)."""
+    """Maximum number of words to hide in each part of a document (at most 24 sentences)."""
     seed: int = 1
-    """Seed for the choice of hidden words, the documents of --fit and the intervals."""
+    """Random seed for the hidden words, the documents of --fit and the intervals."""
     json: Path | None = None
     """Write the printed numbers to this JSON file."""
 
@@ -130,7 +131,9 @@ class EvaluateMeaning(Threads):
         vocabulary = model.vocabulary
         found = list(hide_words(parts, words, vocabulary, most=self.per_part, seed=self.seed))
         if not found:
-            raise ValueError("no word of the text can be hidden: expected known words that recur")
+            raise ValueError(
+                "no word of the text can be hidden: expected known words that occur twice"
+            )
         return rows, found
 
     def _baselines(
@@ -215,7 +218,7 @@ def _print_calibration(
         if (hits := [hit for found, hit in tried if found == label])
     }
     if table:
-        print(f"share of cases with the word among the {SHOWN} that are shown, by confidence")
+        print(f"share of mentions with the hidden word among the first {SHOWN}, by confidence")
     for label, row in table.items():
         print(f"  {label:<18} {row['right']:.3f} of {row['cases']:,}")
     return table

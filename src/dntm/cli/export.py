@@ -15,7 +15,7 @@ from dntm.settings import read_json, read_yaml
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """Export a run as a small folder: best weights, vocabulary, settings and model card."""
+    """Export a run as a small folder with its best weights, vocabulary, settings and model card."""
 
     run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """A finished run of dntm train."""

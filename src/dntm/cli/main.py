@@ -16,11 +16,11 @@ from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hint
 # Name: (module:class, description)
 COMMANDS = {
     "data build": ("data:Build", "build a dataset from a named corpus or from files"),
-    "data join": ("data:Join", "join datasets into one with a common vocabulary"),
+    "data join": ("data:Join", "join datasets into one with a shared vocabulary"),
     "data list": ("data:List", "list the named corpora and their licenses"),
     "data stats": ("data:Stats", "compare a dataset with Table 1 of the paper"),
     "data show": ("data:Show", "show an anonymized document"),
-    "pretrain": ("train:Pretrain", "pretrain word embeddings and context encoder"),
+    "pretrain": ("train:Pretrain", "pretrain word embeddings and the context encoder"),
     "train": ("train:Train", "train a language model on a dataset"),
     "evaluate": ("evaluate:Evaluate", "score a dataset: perplexities or the cloze test"),
     "evaluate-meaning": (
@@ -28,13 +28,13 @@ COMMANDS = {
         "test how well a model infers the meaning of unknown words",
     ),
     "export": ("export:Export", "export a trained model as a small folder"),
-    "reproduce": ("study:Reproduce", "train all models and make the paper's tables and figures"),
+    "reproduce": ("study:Reproduce", "train all models and write the paper's tables and figures"),
     "report": ("study:MakeReport", "write the report of a study from its finished runs"),
     "read": ("read:Read", "read a text: predicted words for its entities, and surprisals"),
-    "score": ("texts:Score", "print the surprisal of every word of many texts, as a table"),
+    "score": ("texts:Score", "print the surprisal of every token in texts, as a table"),
     "continue": ("texts:Continue", "sample continuations of a text"),
     "fill": ("texts:Fill", "rank words and entities for a gap in a sentence"),
-    "serve": ("texts:Serve", "serve a local web page"),
+    "serve": ("texts:Serve", "serve a local web page that reads texts"),
 }
 
 
@@ -122,15 +122,16 @@ def _help(words: list[str]) -> NoReturn:
     lines = [f"  {n:<16}  {s}" for n, (_, s) in COMMANDS.items() if n.startswith(shown)]
     print(
         "usage: dntm COMMAND [OPTIONS]\n\n"
-        "Dynamic Neural Text Model: a language model that learns unknown words while it reads.\n\n"
-        "commands:\n" + "\n".join(lines) + "\n\nOptions of a command: dntm COMMAND --help",
+        "Dynamic Neural Text Model: a language model that builds embeddings of unknown words\n"
+        "while it reads.\n\n"
+        "commands:\n" + "\n".join(lines) + "\n\nFor the options of a command: dntm COMMAND --help",
         file=sys.stdout if asked else sys.stderr,
     )
     if asked:
         sys.exit(0)
     given = " ".join(words[:2] if shown else words[:1])
     near = difflib.get_close_matches(given, COMMANDS, n=1)
-    _fail(f"no command {given!r}" + (f": did you mean dntm {near[0]}?" if near else ""), 2)
+    _fail(f"unknown command {given!r}" + (f": did you mean dntm {near[0]}?" if near else ""), 2)
 
 
 def _fail(message: str, code: int) -> NoReturn:

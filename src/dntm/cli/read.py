@@ -34,15 +34,15 @@ class Read:
 
     source: File
     document: int = 1
-    """Number of the document in the file, from 1."""
+    """Number of the document in the file, counted from 1."""
     format: Literal["text", "html", "json"] = "text"
-    """text: for the terminal; html: a page; json: all results. For tables, see dntm score."""
+    """text: for the terminal; html: a web page; json: all results. For tables, use dntm score."""
     output: Path | None = None
     """Output file; if omitted, standard output."""
     unit: Unit = "bits"
     """The unit of surprisal."""
     color: Literal["auto", "always", "never"] = "auto"
-    """Colored text; auto: if the output is a terminal."""
+    """Use colors in text output; auto: only if the output is a terminal."""
     options: Shared = field(default_factory=ReaderOptions)
     """Options of the model and of its entities."""
 

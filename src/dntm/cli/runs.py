@@ -39,7 +39,7 @@ class Computing(Threads):
     """Options of a command that can use a GPU."""
 
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    """The device; auto: CUDA if available, else the CPU."""
+    """Device to compute on; auto: CUDA if available, else the CPU."""
 
 
 def own_dataset_of(run: Path, other: Dataset) -> Dataset:
@@ -52,7 +52,7 @@ def dataset_of(run: Path, given: Path | None) -> Dataset:
     """The given dataset, or else the one that the run was trained on."""
     own = given if given is not None else _own_dataset(run)
     if own is None:
-        raise ValueError(f"{run} does not name the dataset of its training: pass --dataset")
+        raise ValueError(f"the training dataset of {run} is not known: pass --dataset")
     return Dataset.open(own).check_content()
 
 
@@ -91,13 +91,13 @@ def model_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "Scorer":
 
     if (run / "config.yaml").is_file() and not (run / "best").is_dir():
         raise ValueError(
-            f"{run} has no weights yet: the run stopped before its first validation; "
+            f"{run} has no weights: the run stopped before its first validation; "
             f"resume it with dntm train --output-dir {run} --resume"
         )
     model = Scorer.load(run)
     model.model.to(device_of(device))
     if model.vocabulary != dataset.vocabulary:
-        raise ValueError(f"{run} was trained with another vocabulary than that of {dataset.folder}")
+        raise ValueError(f"{run} and {dataset.folder} have different vocabularies")
     return model
 
 

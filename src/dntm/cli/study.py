@@ -33,15 +33,15 @@ PRINTED = ("table-2", "table-4", "baselines")
 class Reproduce:
     """Build a dataset, train and evaluate all models, and write the paper's tables and figures.
 
-    An interrupted study resumes: repeat the command.
+    Interrupted studies resume: repeat the command.
     """
 
     corpus: str | None = None
-    """A corpus by name (dntm data list), a file or folder of texts, or a dataset folder; if
+    """A named corpus (see dntm data list), a file or folder of texts, or a dataset folder; if
     omitted, sotu."""
     preset: Literal["paper", "small", "quick"] | None = None
-    """paper: the paper's study. small: smaller versions of the same models, in hours on two cores.
-    quick: only the models A and D, in minutes. If omitted, quick."""
+    """paper: the paper's study. small: smaller versions of the same models; takes hours on two
+    cores. quick: only the models A and D; takes minutes. If omitted, quick."""
     output_dir: Path | None = None
     """The study folder; if omitted, studies/CORPUS-PRESET."""
     from_: Annotated[str | None, tyro.conf.arg(name="from")] = None
@@ -49,7 +49,7 @@ class Reproduce:
     text: tuple[str, ...] = ()
     """Text files for pretraining the context encoder. If omitted, the encoder is not pretrained."""
     pretrained: str | None = None
-    """A run of dntm pretrain to use instead of --text. The models have the sizes of that run."""
+    """A run of dntm pretrain to use instead of --text. The models use the sizes of that run."""
     baselines: bool = False
     """Also train and evaluate baselines beyond the paper: 5-grams, neural caches, a Transformer,
     EntityNLM, and A and D with extensions. They can be added to an existing study."""
@@ -58,22 +58,25 @@ class Reproduce:
     config: Path | None = None
     """A YAML file with settings that override the preset, such as study.yaml of another study."""
     jobs: int = min(os.cpu_count() or 1, 4)
-    """Number of runs at the same time."""
+    """Number of runs to execute in parallel."""
     threads: int = 0
-    """CPU threads of all runs together; 0: the value of OMP_NUM_THREADS or, if it is not set, the
+    """Total CPU threads of all runs; 0: the value of OMP_NUM_THREADS or, if it is not set, the
     number of cores."""
     only: tuple[str, ...] = ()
     """Execute only these runs: models (A, B, D-gru), runs (D-max-2) or patterns ('*-1')."""
     list_: Annotated[bool, tyro.conf.arg(name="list")] = False
-    """Print one command per run for a job scheduler, and execute nothing. The commands can run in
-    any order and at the same time, on all machines that share the folder."""
+    """Print one command per run for a job scheduler, without executing it. The commands can run in
+    any order and in parallel, on all machines that share the folder."""
     run_: Annotated[str | None, tyro.conf.arg(name="run")] = None
     """Execute only this run, such as D-gru-relu-1, in this process and without a report."""
 
     def run(self) -> None:
         """Execute the runs, then write and print the report."""
         if self.jobs < 1 or self.threads < 0:
-            raise ValueError(f"--jobs {self.jobs} --threads {self.threads}, expected >= 1 and >= 0")
+            raise ValueError(
+                f"--jobs is {self.jobs} and --threads is {self.threads}, "
+                "expected at least 1 and at least 0"
+            )
         config = self._settings()
         corpus = Path(config.corpus).name
         folder = StudyFolder(self.output_dir or Path("studies") / f"{corpus}-{config.preset}")
@@ -155,13 +158,13 @@ class Reproduce:
 class MakeReport:
     """Write the report of a study from the files of its finished runs.
 
-    The same files give the same report, byte for byte.
+    The same files always give the same report, byte for byte.
     """
 
     study: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
     """The study folder (dntm reproduce)."""
     output_dir: Path | None = None
-    """The folder of the report; if omitted, STUDY/report."""
+    """The report folder to create; if omitted, STUDY/report."""
 
     def run(self) -> None:
         """Write the files and print the main tables."""
@@ -192,7 +195,7 @@ def _print_next_steps(folder: StudyFolder, config: StudyConfig) -> None:
     if finished:
         run = max(finished, key=lambda run: (run.model.letter, -run.seed))
         model = shlex.quote(str(folder.run(run)))
-        print(f"\nread a text with this model:\n  dntm read --model {model} FILE")
+        print(f"\nto read a text with this model:\n  dntm read --model {model} FILE")
         print(f"  dntm serve --model {model}")
 
 

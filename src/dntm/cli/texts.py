@@ -37,7 +37,7 @@ class ModelOptions:
     """A run folder or a checkpoint; if omitted (or "default"), the bundled model."""
     static: Path | None = None
     """The static baseline to compare with, a run folder or a checkpoint. If omitted, the baseline
-    in the model's folder; if there is none, the model itself without its memory of entities."""
+    in the model's folder; if there is none, the same model without its memory of entities."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,14 +51,14 @@ class ReaderOptions(ModelOptions):
     words such as [1], names and unknown in all others."""
     entities_from: Literal["first", "repeated"] | None = None
     """Names and unknown words are entities from their first mention on (first), or only if they
-    occur again later (repeated). If omitted, as in the model's training texts."""
+    occur again later (repeated). If omitted, the setting of the model's training data."""
     coref_model: Path | None = None
-    """Weights of the coreference model for --entities resolver (extra: coref)."""
+    """Weights of the coreference model for --entities resolver (see docs/reading.md)."""
     input_format: Format | None = None
     """Format of the text; if omitted, it is detected. inline: text with [1], [2] as mentions."""
     precision: Literal["double", "single"] | None = None
-    """Floating-point precision. Single is faster; values then differ by about 1e-6 between batches.
-    If omitted: single for the text and HTML output of dntm read, double for all else."""
+    """Floating-point precision. Single is faster, but values depend on the batch by about 1e-6. If
+    omitted: single for the text and HTML output of dntm read, double otherwise."""
     threads: int = 1
     """CPU threads; 0: PyTorch's default."""
 
@@ -90,7 +90,7 @@ class ReaderOptions(ModelOptions):
     def text(self, source: str, number: int = 1) -> tuple[Document, "Kinds"]:
         """One document of a source, counted from 1, and the kinds of its entities."""
         if number < 1:
-            raise ValueError(f"document {number}, expected 1 or more")
+            raise ValueError(f"document is {number}, expected 1 or more")
         with closing(self.texts(source)) as documents:
             found = next(islice(documents, number - 1, None), None)
         if found is None:
@@ -171,7 +171,7 @@ File = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """Print the surprisal of every token of many texts, for the model and its static baseline."""
+    """Print the surprisal of every token in texts, under the model and its static baseline."""
 
     sources: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
     """Files or folders of plain text, CoNLL-2012, CoNLL-U or JSON lines, optionally gzipped; - for
@@ -181,14 +181,14 @@ class Score:
     output: Path | None = None
     """Output file; if omitted, standard output."""
     words: bool = False
-    """Print one row per white-space separated word instead of one per token."""
+    """Print one row per whitespace-separated word instead of one row per token."""
     unit: Unit = "bits"
     """The unit of surprisal."""
     documents: Documents = "file"
     """Plain text: each file is a document (file), or blank lines separate documents and each line
     is a paragraph (blank-line)."""
     on_error: Literal["stop", "skip"] = "stop"
-    """What to do with an unreadable file or a malformed document: stop, or skip and list it."""
+    """Stop at an unreadable file or a malformed document, or skip and list it."""
     options: Shared = field(default_factory=ReaderOptions)
     """Options of the model and of its entities."""
 
@@ -210,7 +210,7 @@ class Score:
             for problem in (*skipped, *empty):
                 bar.write(f"skipped: {problem}", file=sys.stderr)
             if empty and not scored:
-                raise ValueError("no text left to score: every file is empty")
+                raise ValueError("nothing to score: every file is empty")
 
     def _writer(self, target: TextIO) -> Callable[[Sequence[object]], object]:
         """A function that writes one row; missing values are empty in TSV and null in JSON."""
@@ -244,7 +244,7 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class Continue:
-    """Sample a continuation of a text. It can mention the entities of the text."""
+    """Sample a continuation of a text, which can mention the entities of the text."""
 
     source: File
     sentences: int = 3
@@ -252,7 +252,8 @@ class Continue:
     tokens: int = 60
     """Maximum number of tokens per sentence."""
     temperature: float = 0.7
-    """Sampling temperature: below 1, likely words become more likely; 0: always the most likely."""
+    """Sampling temperature. Below 1, likely words become more likely; 0 always selects the most
+    likely word."""
     top_p: float = 0.9
     """Nucleus sampling: sample from the most likely words with this total probability."""
     samples: int = 1
@@ -283,17 +284,17 @@ class Continue:
 
 @dataclass(frozen=True, kw_only=True)
 class Fill:
-    """Rank words and entities for the gap of a sentence by the surprisal of the sentence."""
+    """Rank words and entities for a gap in a sentence by the surprisal of the filled sentence."""
 
     sentence: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SENTENCE")]
-    """The sentence with [] for its gap, such as "[1] sat down at the [] .", where [1] is the first
+    """A sentence with [] for the gap, such as "[1] sat down at the [] .", where [1] is the first
     entity of --history."""
     history: str | None = None
     """The text before the sentence: a file, or - for standard input."""
     choose: Literal["both", "words", "entities"] = "both"
     """What can fill the gap."""
     candidates: int = 200
-    """Number of words to try, the most likely at the gap; 0: the whole vocabulary."""
+    """Number of words to try: those most likely at the gap. 0: the whole vocabulary."""
     top: int = 10
     """Number of candidates to print."""
     unit: Unit = "bits"
@@ -314,7 +315,7 @@ class Fill:
             candidates=self.candidates,
             unit=self.unit,
         )
-        rows = [[f"{self.unit} of the sentence", "dynamic", "static"]]
+        rows = [[f"surprisal of the sentence ({self.unit})", "dynamic", "static"]]
         for filling in found[: self.top]:
             word = printable(filling.word) + (f" [{filling.entity}]" if filling.entity else "")
             rows.append([word, f"{filling.surprisal:.3f}", f"{filling.static_surprisal:.3f}"])

@@ -43,7 +43,7 @@ class _RunOptions(Computing):
     """Options of both commands in addition to the settings of the run."""
 
     config: Path | None = None
-    """A YAML file of settings, such as config.yaml of a run. Options override it."""
+    """A YAML file of settings, such as config.yaml of another run. Options override it."""
     resume: bool = False
     """Continue the interrupted run in --output-dir with its own settings."""
 
@@ -85,11 +85,11 @@ class _RunOptions(Computing):
 
 @dataclass(frozen=True, kw_only=True)
 class Train(_RunOptions, TrainConfig):
-    """Train a language model on a dataset; the best weights on the dev split are kept."""
+    """Train a language model on a dataset and keep the weights that are best on the dev split."""
 
     recipe: Literal["modern", "paper", "naming", "quick"] = "modern"
-    """Default settings: the paper's (paper), better ones for small corpora (modern), those of a
-    model that also predicts hidden words (naming), or a small model for a first try (quick)."""
+    """Default settings: the paper's (paper), settings for small corpora (modern), settings for a
+    model that also names hidden words (naming), or a small model for a first try (quick)."""
 
     @classmethod
     def of_recipe(cls, recipe: str | None) -> Self:
@@ -115,11 +115,11 @@ class Train(_RunOptions, TrainConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class Pretrain(_RunOptions, PretrainConfig):
-    """Pretrain word embeddings and the context encoder by filling gaps in sentences."""
+    """Pretrain word embeddings and the context encoder by predicting hidden words of sentences."""
 
     recipe: Literal["paper", "small", "naming"] = "small"
-    """Default settings: the paper's (paper), those for a few million words (small), or those for a
-    model that predicts hidden words (naming; best with --vectors)."""
+    """Default settings: the paper's (paper), settings for a few million words (small), or settings
+    for a model that names hidden words (naming; best with --vectors)."""
 
     @classmethod
     def of_recipe(cls, recipe: str | None) -> Self:

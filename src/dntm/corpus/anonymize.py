@@ -38,14 +38,14 @@ class AnonymizeConfig:
     nested: Nesting = "innermost"
     """Which of two nested mentions becomes an entity token."""
     named_entities: bool = False
-    """Make named entities outside chains entities too; equal strings are one entity."""
+    """Also use named entities outside chains as entities; identical strings are one entity."""
     keep_single: bool = False
     """Keep chains with a single mention."""
     entities_from: From = "first"
     """Names and unknown words are entities from their first mention on (first), or only if they
     occur again later (repeated, the paper's setting)."""
     lower_case: bool = False
-    """Write all words in lower case; the original words of mentions are kept separately."""
+    """Convert all words to lower case; the original words of mentions are stored separately."""
 
     def __post_init__(self) -> None:
         settle(self)

@@ -44,7 +44,7 @@ class ReadConfig:
     """How a source is read and split."""
 
     format: Format | None = None
-    """Format of the files; detected if omitted. inline: plain text with mentions such as [1]."""
+    """Format of the files; if omitted, it is detected. inline: text with [1], [2] as mentions."""
     documents: Documents = "file"
     """Plain text: each file is a document with blank lines between paragraphs (file), or each line
     is a paragraph with blank lines between documents (blank-line)."""
@@ -55,15 +55,16 @@ class ReadConfig:
     leave_out: tuple[str, ...] = ()
     """Skip documents whose names match one of these patterns, such as 'GUM_fiction_*'."""
     splits: Path | None = None
-    """File with the ids of train, dev and test (lines of id and split, or headings and list items),
-    or folder with train.ids, dev.ids, test.ids."""
+    """File that assigns document ids to train, dev and test (one id and split per line, or a
+    heading per split with ids as list items), or folder with train.ids, dev.ids and test.ids."""
     fractions: tuple[float, float, float] | None = None
-    """Split documents at random into these fractions for train, dev and test. If omitted, --splits
-    decides, else the names of folders and files, else the fractions are .8 .1 .1."""
+    """Split documents at random into these fractions for train, dev and test. If omitted, the
+    splits come from --splits or else from folder and file names; if these name no splits, the
+    fractions are .8 .1 .1."""
     dev_as_test: bool = False
     """For a corpus without a test split: use dev as test, and a random tenth of train as dev."""
     seed: int = 1
-    """Seed of random splits and of storyworld."""
+    """Random seed for splits and for storyworld."""
 
     def __post_init__(self) -> None:
         settle(self, limit=1)
@@ -80,27 +81,27 @@ class BuildConfig(AnonymizeConfig):
     (words outside the vocabulary), or none. If omitted: chains, or names and unknown words for
     plain text."""
     max_entities: int = 50
-    """Entity rows of the vocabulary."""
+    """Number of entity rows in the vocabulary."""
     overflow: Literal["drop", "evict"] | None = None
-    """Drop documents (or parts) with more entities than rows, or keep them and reassign the row of
-    the entity mentioned longest ago (evict). If omitted: evict if names or unknown words are
-    entities from their first mention on, else drop."""
+    """Drop documents (or parts) with more entities than rows (drop), or keep them and reassign the
+    row of the least recently mentioned entity (evict). If omitted: evict if names or unknown words
+    are entities from their first mention on, else drop."""
     max_sentences: int | None = None
-    """Divide documents into near-equal parts of at most this many sentences; 0: never. If omitted:
-    the corpus's default, or never."""
+    """Divide documents into parts of nearly equal length with at most this many sentences; 0: do
+    not divide. If omitted: the default of the named corpus, else 0."""
     vocabulary_size: int = 10_000
-    """Rows of the vocabulary, including entities and special tokens."""
+    """Number of vocabulary rows, including entities and special tokens."""
     vocabulary_of: Path | None = None
-    """Use the vocabulary of this dataset, run, checkpoint or pretraining run; "default" is the
-    bundled model. If omitted, the words of the training split are counted."""
+    """Use the vocabulary of this dataset, run, checkpoint or pretraining run, or of the bundled
+    model ("default"). If omitted, the words of the training split are counted."""
 
     def __post_init__(self) -> None:
         settle(self, max_entities=1, max_sentences=0)
         check_size(self.vocabulary_size, self.max_entities)
         if self.entities == ():
-            raise ValueError("no kind of entity given, expected at least one")
+            raise ValueError("entities is empty, expected at least one kind")
         if self.entities is not None and "none" in self.entities and len(self.entities) > 1:
-            raise ValueError(f"entities {', '.join(self.entities)}: none excludes all other kinds")
+            raise ValueError(f"entities {', '.join(self.entities)}: none cannot be combined")
 
 
 PAPERS_BUILD = BuildConfig(entities_from="repeated")

@@ -53,17 +53,18 @@ class StoreConfig:
     """Each line is a paragraph (blank-line), or blank lines separate paragraphs of wrapped lines
     (file)."""
     longest: int = 32
-    """Maximum words of a sentence; longer sentences are left out."""
+    """Maximum number of words per sentence; longer sentences are skipped."""
     min_count: int = 500
-    """Words that occur less often are unknown."""
+    """Words that occur less often than this are read as unknown words."""
     vocabulary_size: int = 100_000
-    """Maximum rows of the vocabulary; the words of --dataset always have a row."""
+    """Maximum number of vocabulary rows; the words of --dataset always have a row."""
     lower: bool = False
-    """Read words in lower case, with straight quotes."""
+    """Convert words to lower case and quotation marks to straight ones."""
     without_vector: int = 500
-    """With --vectors, words without a vector are unknown if they are rarer than this."""
+    """With --vectors: words that have no vector and occur less often than this are read as unknown
+    words."""
     held_out: float = 0.005
-    """Fraction of the sentences, at the end of each file, that is held out from training."""
+    """Fraction of sentences, at the end of each file, that are held out from training."""
 
     def __post_init__(self) -> None:
         settle(self, longest=1, min_count=1, without_vector=1)

@@ -35,12 +35,12 @@ class ModelConfig:
     """The shape of a Dynamic Neural Text Model."""
 
     core: CoreName = "lstm"
-    """The language model that reads the document: the paper's LSTM, or a Transformer with as many
-    weights."""
+    """The language model that reads the document: the paper's LSTM, or a Transformer with the
+    same number of weights."""
     vocabulary: int = 10_000
-    """Rows of the embedding tables: special tokens, entities and words together."""
+    """Number of rows of the embedding tables, including special tokens and entities."""
     entities: int = 50
-    """How many of these rows belong to entities."""
+    """Number of rows for entities."""
     variant: Literal[Variant, "A", "B", "C", "D"] = "both"
     """Where entities have dynamic embeddings: nowhere (baseline, A), in the input (B), in the
     output (C) or in both (D)."""
@@ -58,7 +58,7 @@ class ModelConfig:
     context_dim: int = 512
     """Size of the context vectors d' and of the dynamic representations d."""
     tied: bool = False
-    """Share one table between the input and output embeddings."""
+    """Share one table between input and output embeddings."""
     dropout_embedding: float = 0.0
     """Dropout on x, the core's input."""
     dropout_hidden: float = 0.0
@@ -66,9 +66,10 @@ class ModelConfig:
     dropout_context: float = 0.0
     """Dropout on d', the merging function's input, and on the output of each Transformer block."""
     layers: int = 2
-    """Transformer layers; more layers are narrower, so the number of weights stays the same."""
+    """Number of Transformer layers. With more layers, each layer is narrower, so the number of
+    weights stays the same."""
     heads: int = 4
-    """Attention heads of each Transformer layer."""
+    """Number of attention heads per Transformer layer."""
 
     def __post_init__(self) -> None:
         settle(self)

@@ -28,18 +28,18 @@ class Optimization:
     """Settings of the optimizer, in pretraining and in training."""
 
     learning_rate: float = 1e-3
-    """Adam's learning rate; with warmup or a schedule, its maximum."""
+    """Learning rate of Adam; with warmup or a schedule, its maximum."""
     clip: float = 1.0
     """Maximum norm of the gradient."""
     weight_decay: float = 0.0
     """Decoupled weight decay (AdamW)."""
     schedule: Literal["constant", "cosine"] = "constant"
-    """Learning rate schedule: constant, or cosine decay to 1 %."""
+    """Learning rate schedule: constant, or cosine decay to 1 % of the maximum."""
     warmup: float = 0.0
     """Fraction of the updates during which the learning rate rises from zero."""
     embedding_rate: float = 1.0
-    """Factor of the learning rate for the input embeddings x. A small factor keeps them near the
-    word vectors they start from; 0 freezes them."""
+    """Multiplier of the learning rate for the input embeddings x. A small value keeps them close to
+    the word vectors they start from; 0 freezes them."""
     average: float = 0.0
     """Decay of an exponential moving average (EMA) of the weights, such as .999; 0 disables it. The
     averaged weights are validated and saved instead of the latest ones."""
@@ -58,22 +58,22 @@ class Recipe(Optimization):
     batch: int = 8
     """Documents per batch."""
     truncation: int = 20
-    """Sentences per BPTT window; the weights are updated after each."""
+    """Sentences per BPTT window; the weights are updated after each window."""
     epochs: int = 5
     """Passes over the training split."""
     validations: int = 2
-    """Validations per epoch; the weights of the best one are kept."""
+    """Validations per epoch; the weights with the best result are kept."""
     output_sample: int = 0
-    """Sampled softmax for large vocabularies: an update uses the rows that occur and this many
-    others, half the most frequent ones and half random ones. 0 uses all rows. Validation and
-    evaluation always use all rows."""
+    """Sampled softmax for large vocabularies: each update uses the rows that occur in its text and
+    this many others, half of them the most frequent rows and half of them random. 0 uses all rows.
+    Validation and evaluation always use all rows."""
     hide: float = 0.0
     """Probability that a known word is hidden: all its occurrences in a document become one entity.
     The hidden words differ in each epoch."""
     reveal: float = 0.0
-    """Probability that an entity is read as words, if all its mentions are one known word."""
+    """Probability that an entity is read as a word, if all its mentions are the same known word."""
     naming_weight: float = 0.5
-    """Weight of naming hidden words in the loss."""
+    """Weight of the naming loss."""
     freeze_encoder: bool = True
     """Freeze a pretrained context encoder; if pretraining learned the model's merging function too,
     freeze it and W_dx as well."""
@@ -94,21 +94,21 @@ class TrainConfig:
     dataset: Path
     """The dataset folder (dntm data build)."""
     output_dir: Path = RUN
-    """The run folder to make; if omitted, it is named after dataset, variant and seed."""
+    """The run folder to create; if omitted, it is named after the dataset, variant and seed."""
     seed: int = 1
-    """Seed of the initial weights, the order of documents and dropout."""
+    """Random seed for the initial weights, the order of documents and dropout."""
     start_from: Path | None = None
-    """A run or checkpoint to start from, such as a trained baseline, or "default", the bundled
-    model. Parameters that both models have are copied, except those frozen by --pretrained."""
+    """A run or checkpoint to start from, such as a trained baseline, or "default" (the bundled
+    model). Parameters that both models have are copied, except those frozen by --pretrained."""
     pretrained: Path | None = None
-    """A pretraining run whose embeddings and context encoder to start from."""
+    """A pretraining run that provides the initial embeddings and context encoder."""
     vectors: Path | None = None
-    """Word vectors to start from, in the text format of GloVe and word2vec, optionally gzipped; not
-    together with --pretrained."""
+    """Word vectors to start from, in the text format of GloVe and word2vec, optionally gzipped.
+    Cannot be combined with --pretrained."""
     model: ModelConfig = field(default_factory=ModelConfig)
     """The model; its vocabulary and entities are taken from the dataset."""
     training: Recipe = field(default_factory=Recipe)
-    """How to train it."""
+    """Settings of training."""
 
     def __post_init__(self) -> None:
         settle(self)
@@ -141,11 +141,11 @@ class EncoderConfig:
     encoder_dim: int = 512
     """Size of each of the context encoder's two LSTMs."""
     context_dim: int | None = None
-    """Size of the context vectors d'; if omitted, that of the embeddings. Requires the objective
-    naming."""
+    """Size of the context vectors d'; if omitted, the size of the embeddings. Only for the naming
+    objective."""
     merging: Merging | None = None
-    """How to merge the contexts of a word that a batch names several times; if omitted, each gap is
-    named by itself. Requires the objective naming."""
+    """How to merge the contexts of a word that is hidden several times in a batch; if omitted, each
+    gap is predicted from its own context. Only for the naming objective."""
 
     def __post_init__(self) -> None:
         settle(self)
@@ -158,8 +158,8 @@ class PretrainRecipe(Optimization):
     """The settings of pretraining; the defaults are the paper's."""
 
     objective: Literal["negatives", "naming"] = "negatives"
-    """negatives: tell each hidden word from a few random words (the paper). naming: choose it among
-    thousands of words by the cosine with W_dx d, as dntm train names hidden words."""
+    """negatives: distinguish each hidden word from a few random words, as in the paper. naming:
+    select it from thousands of words by its cosine with W_dx d, as the extension naming does."""
     batch: int = 128
     """Sentences per update."""
     iterations: int = 50_000
@@ -167,17 +167,17 @@ class PretrainRecipe(Optimization):
     negatives: int = 5
     """Negative samples per hidden word."""
     smoothing: float = 0.75
-    """Negative samples are drawn in proportion to their counts raised to this power."""
+    """Negative samples are drawn in proportion to word counts raised to this power."""
     candidates: int = 4096
-    """Random words to choose from, in addition to the hidden words (objective naming)."""
+    """Naming objective: number of random words to select from, in addition to the hidden words."""
     subsample: float = 1e-3
-    """Words with a relative frequency f above this value are named only with probability
-    sqrt(value / f) (objective naming)."""
+    """Naming objective: words with a relative frequency f above this value are prediction targets
+    only with probability sqrt(value / f)."""
     hide: float = 0.0
-    """Fraction of the words that the encoder reads as an unseen entity, x_e = b, as the language
-    model reads new names and unknown words (objective naming)."""
+    """Naming objective: fraction of words that the encoder reads as an unseen entity (x_e = b), as
+    the language model reads new names and unknown words."""
     validations: int = 10
-    """Number of times that the held-out sentences are scored."""
+    """Number of validations on the held-out sentences."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -195,22 +195,22 @@ class PretrainConfig:
     text: tuple[Path, ...]
     """Text files, optionally gzipped, or folders of them; - is standard input."""
     output_dir: Path
-    """The run folder to make."""
+    """The run folder to create."""
     vectors: Path | None = None
     """Word vectors to start from, in the text format of GloVe and word2vec, optionally gzipped."""
     start_from: Path | None = None
-    """A pretraining run with the same words to start from; or a language model that names hidden
-    words: then only its encoder is trained."""
+    """A pretraining run with the same vocabulary to start from, or a language model with the
+    extension naming. Of a language model, only the encoder is trained."""
     dataset: Path | None = None
-    """A dataset whose words all get a row, for a language model that is trained on it."""
+    """A dataset on which a language model will be trained; all its words get a row."""
     seed: int = 1
-    """Seed of the initial weights, the order of sentences and the negative samples."""
+    """Random seed for the initial weights, the order of sentences and the negative samples."""
     store: StoreConfig = field(default_factory=StoreConfig)
-    """Sentences to read and words to know."""
+    """Which sentences are read, and which words are in the vocabulary."""
     model: EncoderConfig = field(default_factory=EncoderConfig)
-    """The sizes."""
+    """Sizes of the model."""
     training: PretrainRecipe = field(default_factory=PretrainRecipe)
-    """How to train."""
+    """Settings of pretraining."""
 
     def __post_init__(self) -> None:
         settle(self)

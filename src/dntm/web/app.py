@@ -78,7 +78,7 @@ def create_app(
 
     async def static(request: Request) -> Response:
         if (file := page.get(request.path_params["name"])) is None:
-            raise Refused(404, "no such file")
+            raise Refused(404, "file not found")
         return file
 
     async def about_page(_: Request) -> Response:

@@ -154,7 +154,7 @@ async def body_of(request: Request, limits: Limits) -> dict[str, Any]:
             if len(content) > limits.body:
                 raise Refused(413, f"the request is larger than {limits.body:,} bytes")
     except ClientDisconnect:
-        raise Refused(499, "the client has left") from None
+        raise Refused(499, "the client disconnected") from None
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
@@ -174,7 +174,7 @@ def _checked(text: object, limits: Limits) -> str:
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     joined = "\n\n".join(" ".join(part.split()) for part in _PARAGRAPH_END.split(lines.strip()))
     if not joined:
-        raise Refused(422, "the text is empty: paste or open one, or choose an example")
+        raise Refused(422, "the text is empty: paste or open a text, or choose an example")
     return joined
 
 

@@ -11,7 +11,7 @@ let opened = null; // the sentence being edited
 export function edit(s) {
   if (opened?.editor.isConnected) {
     if (opened.field.value !== opened.text) {
-      say(`Sentence ${opened.s + 1} is being edited: apply or cancel the change first.`);
+      say(`Sentence ${opened.s + 1} is being edited: click “Read from here” or “Cancel” first.`);
       opened.field.focus();
       return;
     }

@@ -145,6 +145,6 @@ export function showMap(view, state, space) {
     "figure",
     {},
     svg,
-    element("figcaption", { class: "note" }, `${title}. Numbers mark sentences. Each word is shown near the sentences after which it was one of the nearest words. 2-D projection (${variance} % of variance).`),
+    element("figcaption", { class: "note" }, `${title}. Each numbered point is the position after that sentence. A word is placed near the points at which it was one of the nearest words. 2-D projection (${variance} % of variance).`),
   ));
 }

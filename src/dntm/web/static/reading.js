@@ -8,7 +8,7 @@ import { find, rove, sentenceRow, whole } from "./text.js";
 
 const ONE_COLUMN = "(max-width: 56rem)"; // as in style.css: the answers are in a separate sheet
 
-const HINT = "Select a word of the text to see the predictions at its position.";
+const HINT = "Select a word in the text to see the predictions at its position.";
 const MARGIN = 8; // above an element that is scrolled into view
 const EXPORTED = 60; // an export of at most this many sentences contains all predictions
 let before = current.state; // the reading before the current one

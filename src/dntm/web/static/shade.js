@@ -33,11 +33,11 @@ export function strength(value, mode) {
   return Math.min(1, Math.abs(value) / full);
 }
 
-const MARKED = "Colored words are tracked. Dotted words are unknown to the model.";
+const MARKED = "Colored words are tracked. Words with a dotted underline are unknown to the model.";
 
 export const LEGENDS = {
   off: MARKED,
   dynamic: `Darker words have a higher surprisal. ${MARKED}`,
   static: `Darker words have a higher surprisal without memory. ${MARKED}`,
-  difference: "Green: lower surprisal with memory. Dotted red: higher.",
+  difference: "Green: lower surprisal with memory. Red with a dotted outline: higher surprisal with memory.",
 };

@@ -1,6 +1,6 @@
 // Requests to the server: a reading arrives as one JSON value per line, as it is computed.
 
-const CUT_OFF = "The answer was cut off.";
+const CUT_OFF = "The connection was lost before the reading was complete.";
 
 export class Refusal extends Error {}
 
@@ -25,7 +25,7 @@ export async function ask(path, body, signal) {
     response = await fetch(path, { ...options, signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refusal("The server does not respond. Is `dntm serve` still running?");
+    throw new Refusal("The server is not responding. Is `dntm serve` still running?");
   }
   if (!response.ok) throw await refusal(response);
   return response;

@@ -45,7 +45,7 @@ function confidence(one) {
 // One line: "after 3 mentions: horse, dog, cow".
 function guessLine(one) {
   if (!one) return element("span", { class: "line note" }, "not mentioned yet");
-  if (!one.predicted_words.length) return element("span", { class: "line note" }, "this model makes no guesses");
+  if (!one.predicted_words.length) return element("span", { class: "line note" }, "this model does not make guesses");
   return element(
     "span",
     { class: "line" },
@@ -135,7 +135,7 @@ export function showNearest(view, state, space) {
   view.replaceChildren(
     wordList(one[`${space}_words`].slice(0, 6), `Nearest words of ${called(state, state.entity)}`),
     changes ? moved("more likely after the last mention", "▲", one.gained) : "",
-    changes ? moved("less likely", "▼", one.lost) : "",
+    changes ? moved("less likely after the last mention", "▼", one.lost) : "",
   );
 }
 
@@ -165,6 +165,6 @@ export function showCompare(view, state) {
     element("p", { class: "note" }, `Sentence ${s + 1}: `, element("del", {}, from), " ", element("ins", {}, to)),
     names.length
       ? element("table", {}, element("thead", {}, head), element("tbody", {}, rows))
-      : element("p", {}, "No guess has changed."),
+      : element("p", {}, "No guesses have changed."),
   );
 }
