@@ -34,13 +34,6 @@ def test_a_document_with_few_entities_keeps_their_numbers_as_slots() -> None:
     assert not any(found.evictions)
 
 
-def test_slots_in_order_are_taken_one_after_the_other() -> None:
-    allocator = SlotAllocator(3, in_order=True)
-
-    assert allocator.assign([3, "met", 1])[0] == [1, None, 2]
-    assert sorted(allocator.occupied()) == [1, 2]
-
-
 def test_entities_of_a_sentence_beyond_the_slots_are_unknown_words() -> None:
     assert rows_of([[1, 2, 3, 4]]).sentences[0][4] == UNK
 

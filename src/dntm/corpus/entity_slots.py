@@ -32,9 +32,7 @@ class Eviction(NamedTuple):
 class SlotAllocator:
     """Assigns slots to entities, sentence by sentence."""
 
-    def __init__(self, slots: int, *, in_order: bool = False) -> None:
-        """With `in_order` a new entity takes the first free slot, whatever its number."""
-        self._in_order = in_order
+    def __init__(self, slots: int) -> None:
         self._free = dict.fromkeys(range(1, slots + 1))
         self._slot: dict[int, int] = {}
         """The slot of each entity that has one, the least recently mentioned entity first."""
@@ -50,8 +48,7 @@ class SlotAllocator:
                 continue
             slot = self._slot.pop(token, None)
             if slot is None and self._free:
-                own = token in self._free and not self._in_order
-                slot = token if own else next(iter(self._free))
+                slot = token if token in self._free else next(iter(self._free))
                 del self._free[slot]
             elif slot is None:
                 oldest = next((entity for entity in self._slot if entity not in here), None)
@@ -66,7 +63,7 @@ class SlotAllocator:
 
     def copy(self) -> "SlotAllocator":
         """An independent copy, to continue from here more than once."""
-        other = SlotAllocator(0, in_order=self._in_order)
+        other = SlotAllocator(0)
         other._free, other._slot = dict(self._free), dict(self._slot)
         return other
 
