@@ -142,10 +142,8 @@ class Evaluate(Computing):
             dataset = dataset_of(Path(model), Path(corpus) if corpus else self.dataset)
             yield dataset, documents_of(dataset, self.split)
             return
-        settings = load_vocabulary(Path(model), entities=50).settings
-        hindsight = settings is not None and settings.entities_from == "repeated"
         build = BuildConfig(
-            entities_from="repeated" if hindsight else "first",
+            entities_from=load_vocabulary(Path(model), entities=50).entities_from,
             overflow="evict" if evict else "drop",
             vocabulary_of=Path(model),
         )

@@ -24,11 +24,10 @@ from typing import Literal
 
 from dntm.corpus.document import Document, Mention, Span
 from dntm.corpus.entities import EntityFinder, Lexicon, is_capitalized
+from dntm.corpus.vocabulary import From
 from dntm.settings import settle
 
 Nesting = Literal["innermost", "outermost"]
-From = Literal["first", "repeated"]
-"""When a name or an unknown word becomes an entity."""
 
 
 @dataclass(frozen=True, kw_only=True)

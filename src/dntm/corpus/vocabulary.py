@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from dntm.corpus.document import Token
 from dntm.settings import merged, read_json
 
+From = Literal["first", "repeated"]
+"""When a name or an unknown word becomes an entity."""
 UNK, BOS, EOS = 0, 1, 2
 SPECIALS = ("<unk>", "<bos>", "<eos>")
 _STRAIGHT = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
@@ -65,7 +67,7 @@ class TextSettings:
     """Whether words are looked up in lower case."""
     entities: tuple[str, ...] = ()
     """What counts as an entity; empty: not known."""
-    entities_from: str = "first"
+    entities_from: From = "first"
     """Whether names and unknown words are entities from the first mention on, or if repeated."""
 
     @classmethod
@@ -124,6 +126,11 @@ class Vocabulary:
         if self.settings is not None:
             return self.settings.lower_case
         return all(word == word.lower() for word in self.words)
+
+    @property
+    def entities_from(self) -> From:
+        """When names and unknown words become entities; from the first mention on if not known."""
+        return "first" if self.settings is None else self.settings.entities_from
 
     def entity_row(self, entity: int) -> int:
         """The row of entity 1, 2, ..."""

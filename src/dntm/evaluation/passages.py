@@ -175,11 +175,8 @@ def gap_passage(texts: Sequence[str], lexicon: Lexicon) -> Passage | None:
 
 def _marked(document: Document, lexicon: Lexicon) -> Document:
     """Find the entities of a text; the gap, if any, is its only chain."""
-    settings = lexicon.vocabulary.settings
-    hindsight = settings is not None and settings.entities_from == "repeated"
-    config = AnonymizeConfig(
-        keep_single=bool(document.chains), entities_from="repeated" if hindsight else "first"
-    )
+    since = lexicon.vocabulary.entities_from
+    config = AnonymizeConfig(keep_single=bool(document.chains), entities_from=since)
     return find_entities(document, ("names", "unknown"), lexicon, config)
 
 

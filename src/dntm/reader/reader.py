@@ -21,9 +21,9 @@ from typing import Any, Self, get_args
 import torch
 from torch import Tensor
 
-from dntm.corpus.anonymize import From
 from dntm.corpus.document import Document, Token
 from dntm.corpus.resolver import Resolver
+from dntm.corpus.vocabulary import From
 from dntm.reader.engine import Engine, ModelPair, Precision
 from dntm.reader.meaning import Meanings
 from dntm.reader.questions import (

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from dntm.corpus.anonymize import AnonymizeConfig, From, find_entities
+from dntm.corpus.anonymize import AnonymizeConfig, find_entities
 from dntm.corpus.document import Document, Span, Token, check
 from dntm.corpus.entities import PRONOUNS, Lexicon
 from dntm.corpus.resolver import Resolver, resolve
 from dntm.corpus.text import WORD_RULES, document_of
+from dntm.corpus.vocabulary import From
 
 Kind = Literal["chains", "names", "unknown", "inline", "resolver", "none"]
 Kinds = Kind | Sequence[Kind] | None
@@ -137,9 +138,8 @@ def prepare(
     inline = "inline" in chosen
     document = text if isinstance(text, Document) else document_of(text, inline=inline)
     check(document)
-    settings = lexicon.vocabulary.settings
-    usual: From = "repeated" if settings and settings.entities_from == "repeated" else "first"
-    config = AnonymizeConfig(keep_single=inline, entities_from=entities_from or usual)
+    since = entities_from or lexicon.vocabulary.entities_from
+    config = AnonymizeConfig(keep_single=inline, entities_from=since)
     document = document if document.spans else _written(document)
     found = find_entities(_with_chains(document, chosen, resolver), chosen, lexicon, config)
     return _prepared(_apart(found, border) if border else found, lexicon)
