@@ -3,9 +3,10 @@
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +29,6 @@ from dntm.cli.runs import (
 from dntm.corpus.dataset import SPLITS, Dataset, Split
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.token_store import TokenStore
 from dntm.corpus.vocabulary import load_vocabulary
 from dntm.evaluation.cloze import ClozeRecords, ClozeText, summarize_cloze
 from dntm.evaluation.groups import Group, score_groups
@@ -47,7 +47,6 @@ from dntm.files import resolved, write_text
 from dntm.settings import read_json
 
 if TYPE_CHECKING:
-    from dntm.evaluation.ranks import Contexts, RankSummary, Sentence
     from dntm.model.baselines.neural_cache import NeuralCache
     from dntm.model.scorer import LanguageModel, Scorer
 
@@ -106,8 +105,11 @@ class Evaluate(Computing):
                 raise ValueError(
                     f"{corpus} given, but an encoder is scored on sentences of its own text"
                 )
+            from dntm.evaluation.ranks import encoder_recall
+
             for name in models:
-                recall = encoder_recall(Path(name), self.sentences)
+                bar = partial(tqdm, unit=" sentences")
+                recall = encoder_recall(Path(name), self.sentences, bar)
                 print_ranks(f"hidden words, {name}", recall)
                 numbers[name] = {method: asdict(summary) for method, summary in recall.items()}
         elif self.cloze:
@@ -294,38 +296,3 @@ def _is_encoder(model: str) -> bool:
 
     path = best_of(Path(model)) / "config.json"
     return path.is_file() and read_json(path).get("model_type") == ENCODER_TYPE
-
-
-def encoder_recall(run: Path, count: int) -> "dict[str, RankSummary]":
-    """Hide each word of the run's held-out sentences and rank the vocabulary for its gap.
-
-    The baseline is the frequency of the words ("unigram").
-    """
-    import torch
-
-    from dntm.evaluation.ranks import recover
-    from dntm.model.checkpoint import best_of
-    from dntm.model.extensions.naming import nameable
-    from dntm.model.pretrained_encoder import PretrainedEncoder, log_share
-    from dntm.model.sentence_completion import SentenceCompletion
-
-    if count < 1:
-        raise ValueError(f"sentences is {count}, expected at least 1")
-    pretrained = PretrainedEncoder.load(best_of(run))
-    sentences = TokenStore.open(run / "text").sample_held_out(count)
-    if not sentences:
-        raise ValueError(f"{run} has no sentence to evaluate on")
-    model, share = SentenceCompletion.of(pretrained), log_share(pretrained.share)
-
-    def unigram(batch: "Sequence[Sentence]") -> "torch.Tensor":
-        return torch.zeros_like(pretrained.x[:1]).expand(sum(map(len, batch)), -1)
-
-    methods: dict[str, tuple[Contexts, torch.Tensor, torch.Tensor]] = {
-        "encoder": (model.contexts, model.compared(), pretrained.log_share),
-        "unigram": (unigram, pretrained.x, share),
-    }
-    answers = nameable(pretrained.vocabulary) if pretrained.naming else None
-    return {
-        name: recover(tqdm(sentences, name, unit=" sentences"), contexts, x, bias, answers)
-        for name, (contexts, x, bias) in methods.items()
-    }
