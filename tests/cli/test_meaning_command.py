@@ -16,8 +16,7 @@ TEXT = (
 
 @pytest.fixture(autouse=True)
 def few_frequent_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("word_baselines", "meaning"):
-        monkeypatch.setattr(f"dntm.evaluation.{module}.FREQUENT", 4)
+    monkeypatch.setattr("dntm.model.extensions.naming.FREQUENT", 4)
 
 
 @pytest.fixture

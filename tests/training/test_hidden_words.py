@@ -12,16 +12,16 @@ from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entity_slots import encode
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary
 from dntm.model.config import ModelConfig
+from dntm.model.extensions.naming import FREQUENT
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.scorer import Scorer
-from dntm.training import hidden_words
 from dntm.training.config import Recipe
 from dntm.training.hidden_words import Hiding, answers_of
 from dntm.training.language_modeling import WindowLoss, train_batch
 from dntm.training.processes import Processes
 from dntm.training.state import TrainingState
 
-FILLERS = tuple(f"filler{i}" for i in range(hidden_words.FREQUENT))
+FILLERS = tuple(f"filler{i}" for i in range(FREQUENT))
 WORDS = Vocabulary((*FILLERS, "dog", "barks", "cat", "mews", "china"), entities=6)
 ALONE = Processes(0, 1, torch.device("cpu"))
 

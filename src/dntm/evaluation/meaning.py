@@ -39,13 +39,12 @@ from dntm.evaluation.ranks import RankSummary, cosine_ranks
 from dntm.evaluation.uncertainty import interval, resampled
 from dntm.evaluation.word_baselines import (
     BATCH,
-    FREQUENT,
     WordBaseline,
     principal_component,
     sif_weights,
     zipf,
 )
-from dntm.model.extensions.naming import nameable
+from dntm.model.extensions.naming import FREQUENT, infrequent, nameable
 from dntm.model.scorer import Scorer
 
 MENTIONS = (1, 2, 4, 8)
@@ -176,8 +175,7 @@ def candidate_words(
 
     Closed-class words are candidates but never hidden.
     """
-    able = nameable(model.vocabulary)
-    able[: entity_rows(model.vocabulary.entities).stop + FREQUENT] = False
+    able = infrequent(model.vocabulary)
     rows = np.nonzero(able)[0][:count]
     if not len(rows):
         raise ValueError(f"the vocabulary has no word after its {FREQUENT} most frequent ones")

@@ -22,11 +22,9 @@ from torch import Tensor
 from dntm.corpus.vocabulary import entity_rows
 from dntm.evaluation.passages import Passage
 from dntm.evaluation.ranks import Contexts
-from dntm.model.extensions.naming import nameable
+from dntm.model.extensions.naming import infrequent, nameable
 from dntm.model.scorer import Scorer
 
-FREQUENT = 100
-"""The most frequent words are neither hidden nor candidates."""
 WINDOW = 10
 """Context words on each side."""
 BATCH = 32
@@ -163,8 +161,7 @@ def fit_context_baselines(
         frequency = torch.bincount(rows, minlength=len(x))[first:].to(x.dtype)
         share = frequency / frequency.sum().clamp(min=1e-30)
     sif = torch.cat((x.new_zeros(first), sif_weights(share)))
-    hidden = able.clone()
-    hidden[: first + FREQUENT] = False
+    hidden = torch.from_numpy(infrequent(model.vocabulary))
     sums = torch.zeros(x.shape, dtype=torch.float64)
     counts = torch.zeros(len(x), dtype=torch.float64)
     moments = torch.zeros(x.shape[1], x.shape[1], dtype=torch.float64)

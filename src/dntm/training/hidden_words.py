@@ -19,13 +19,11 @@ from jaxtyping import Int
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.entity_slots import DocumentRows, encode
-from dntm.corpus.vocabulary import UNK, Vocabulary, entity_rows
-from dntm.model.extensions.naming import nameable
+from dntm.corpus.vocabulary import UNK, Vocabulary
+from dntm.model.extensions.naming import infrequent, nameable
 from dntm.model.fast.window import EncodedDocument, Merges
 from dntm.training.config import Recipe
 
-FREQUENT = 100
-"""This many of the most frequent words are never hidden."""
 OCCURRENCES = range(2, 13)
 """Occurrences in the document of a word that may be hidden."""
 
@@ -46,9 +44,8 @@ class Hiding:
         self.hide, self.reveal = recipe.hide, recipe.reveal
         self.vocabulary, self.lexicon = vocabulary, Lexicon(vocabulary)
         self.nameable = nameable(vocabulary)
-        self.words = self.nameable.copy()
+        self.words = infrequent(vocabulary)
         """Rows of the words that may be hidden."""
-        self.words[: entity_rows(vocabulary.entities).stop + FREQUENT] = False
 
     @property
     def is_random(self) -> bool:

@@ -23,7 +23,9 @@ from dntm.model.fast.window import Merges
 from dntm.model.term import Term
 
 START = 10.0
-"""s before training, and for a model that was not trained to name words."""
+"""The scale s before training."""
+FREQUENT = 100
+"""This many of the most frequent words are never hidden."""
 
 
 class Naming(Term):
@@ -36,7 +38,7 @@ class Naming(Term):
     def word_logits(
         self, x_e: Float[Tensor, "named dim"], x: Float[Tensor, "vocabulary dim"]
     ) -> Float[Tensor, "named vocabulary"]:
-        """S cos(x_e, x_w) for every word w."""
+        """The logits s cos(x_e, x_w) of every word w."""
         scaled = self.s * nn.functional.normalize(x_e, dim=1)
         return scaled @ nn.functional.normalize(x, dim=1).t()
 
@@ -93,3 +95,10 @@ def nameable(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
             for row, w in enumerate(vocabulary.labels())
         ]
     )
+
+
+def infrequent(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
+    """Which rows are nameable words after the most frequent ones; only these can be hidden."""
+    found = nameable(vocabulary)
+    found[: entity_rows(vocabulary.entities).stop + FREQUENT] = False
+    return found
