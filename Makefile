@@ -68,7 +68,7 @@ docs:
 
 # Tests of one file share fixtures, so they run in one process
 unit:
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(WORKERS) --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 
 format:
 	$(BIN)/ruff check --fix .

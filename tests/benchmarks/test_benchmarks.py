@@ -98,7 +98,7 @@ def test_the_other_benchmarks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     words = pretrain.measure(pretrain.PretrainingOptions(vocabulary=50, rounds=1, model=sizes))
     wider = replace(SMALL, embedding_dim=16, hidden_dim=16)
-    costs = baselines.measure(TrainingOptions(model=wider, batch=2, rounds=1))
+    costs = baselines.measure(TrainingOptions(model=wider, batch=1, rounds=1))
     model = checkpoint(tmp_path / "model")
     reading = read.measure(read.ReadingOptions(text=tmp_path / "tale.txt", model=model))
 

@@ -61,13 +61,13 @@ def test_a_deleted_report_is_written_again_byte_for_byte(finished: Path, tmp_pat
     assert {p: p.read_bytes() for p in (finished / "report").rglob("*") if p.is_file()} == files
 
 
-def test_a_study_killed_ten_times_ends_with_the_same_tables(
+def test_a_study_killed_many_times_ends_with_the_same_tables(
     corpus: Path, finished: Path, tmp_path: Path
 ) -> None:
     study, rng = tmp_path / "study", random.Random(11)
     command = reproduce(corpus, study, "--jobs", "2")
 
-    for number in range(10):
+    for number in range(6):
         before = sessions(study)
         process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
@@ -79,7 +79,7 @@ def test_a_study_killed_ten_times_ends_with_the_same_tables(
         kill_all(process)
     subprocess.run(command, check=True, capture_output=True)
 
-    assert sessions(study) > 4
+    assert sessions(study) > 4  # as many as without a kill
     assert results(study) == results(finished)
     assert {path.name for path in study.rglob(".*")} == {".locks", ".lock"}
 

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 import torch
 
 from dntm.model.config import ModelConfig
@@ -40,7 +41,7 @@ from dntm.model.language_model import DynamicTextModel
 from dntm.corpus.entity_slots import DocumentRows
 from dntm.training.hidden_words import TrainingDocument
 from dntm.training.language_modeling import WindowLoss, train_batch
-from dntm.training.processes import processes
+from dntm.training.processes import processes, stop_signals
 from dntm.training.config import Recipe
 from dntm.training.state import TrainingState
 
@@ -79,6 +80,16 @@ def test_processes_add_up_to_the_gradient_of_the_whole_batch(tmp_path: Path) -> 
     assert any(gradient.abs().max() > 0.01 for gradient in one.values())
     for name, gradient in one.items():
         torch.testing.assert_close(two[name], gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_a_signal_after_the_last_batch_is_not_lost() -> None:
+    def run() -> None:
+        with stop_signals() as stopped:
+            signal.raise_signal(signal.SIGINT)
+            assert stopped == [signal.SIGINT]
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
 
 
 def test_window_token_counts_are_those_of_the_predictions() -> None:

@@ -62,6 +62,8 @@ def stop_signals() -> Iterator[list[int]]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+    if stopped:  # after the last batch
+        signal.raise_signal(stopped[0])
 
 
 @dataclass(frozen=True)
