@@ -14,6 +14,7 @@ from dntm.model.config import ModelConfig
 from dntm.model.fast.window import windows
 from dntm.model.language_model import DynamicTextModel
 from dntm.training.batches import tokens_of_windows
+from dntm.training.processes import stop_signals
 from dntm.training.run_folder import RunFolder
 from tests.training.test_training import dataset  # noqa: F401 (a fixture)
 
@@ -41,7 +42,7 @@ from dntm.model.language_model import DynamicTextModel
 from dntm.corpus.entity_slots import DocumentRows
 from dntm.training.hidden_words import TrainingDocument
 from dntm.training.language_modeling import WindowLoss, train_batch
-from dntm.training.processes import processes, stop_signals
+from dntm.training.processes import processes
 from dntm.training.config import Recipe
 from dntm.training.state import TrainingState
 
