@@ -1,4 +1,4 @@
-"""Atomic writes and locks.
+"""Atomic writes and locks, and the folder of the bundled model.
 
 A file or folder is written under a temporary name and then moved into place, so a reader never sees
 half of it. The temporary name contains the writer's host and process id; the next writer removes
@@ -18,8 +18,24 @@ from typing import TextIO
 
 from filelock import FileLock, Timeout
 
+BUNDLED = Path(__file__).parent / "pretrained"
+"""The folder of the bundled model."""
+DEFAULT = "default"
+"""The name of the bundled model in commands."""
 _LOCK = ".lock"
 _counter = itertools.count()
+
+
+def folder_of(model: Path | str | None) -> Path:
+    """The folder of a model; None and "default" stand for the bundled model."""
+    if model is not None and str(model) != DEFAULT:
+        return Path(model)
+    if not (BUNDLED / "config.json").is_file():
+        raise ValueError(
+            "no model given, and this installation has no bundled model: "
+            "pass the folder of a run or a checkpoint"
+        )
+    return BUNDLED
 
 
 def resolved(path: Path) -> Path:

@@ -5,7 +5,6 @@ import pytest
 
 from dntm.corpus.entity_slots import encode
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model import checkpoint as checkpoint_module
 from dntm.model.scorer import Scorer
 from dntm.reader.reader import Reader
 from tests.reader.small import (
@@ -65,7 +64,7 @@ def test_a_static_model_must_be_a_baseline_over_the_same_words(
 
 
 def test_the_bundled_model_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_module, "SHIPPED", tmp_path / "pretrained")
+    monkeypatch.setattr("dntm.files.BUNDLED", tmp_path / "pretrained")
     with pytest.raises(ValueError, match="no model given, and this installation has no"):
         Reader.from_pretrained()
 

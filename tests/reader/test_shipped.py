@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import dntm
-from dntm.model.checkpoint import SHIPPED
+from dntm.files import BUNDLED
 
 LEGEND = (
     "Orrun kept the lamp of Vey. Every night Orrun lit the lamp. "
@@ -12,11 +12,11 @@ LEGEND = (
 
 
 def test_it_is_small_and_has_a_card_and_a_static_baseline() -> None:
-    size = sum(path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file())
+    size = sum(path.stat().st_size for path in BUNDLED.rglob("*") if path.is_file())
 
     assert size < 60e6
-    assert "# Model card" in (SHIPPED / "README.md").read_text(encoding="utf-8")
-    assert (SHIPPED / "static" / "model.safetensors").is_file()
+    assert "# Model card" in (BUNDLED / "README.md").read_text(encoding="utf-8")
+    assert (BUNDLED / "static" / "model.safetensors").is_file()
 
 
 def test_it_is_the_default() -> None:

@@ -43,7 +43,7 @@ from dntm.evaluation.uncertainty import (
     sum_columns,
     whole_documents,
 )
-from dntm.files import resolved, write_text
+from dntm.files import DEFAULT, folder_of, resolved, write_text
 from dntm.settings import read_json
 
 if TYPE_CHECKING:
@@ -203,10 +203,10 @@ class Evaluate(Computing):
 
             yield "", NGram.of(documents_of(dataset, "train"), dataset.vocabulary)
             return
-        scorer = model_of(_folder(model), dataset, self.device)
+        scorer = model_of(folder_of(model), dataset, self.device)
         yield "", scorer
         if self.cache:
-            yield "cache", self._cached(scorer, own_dataset_of(_folder(model), dataset))
+            yield "cache", self._cached(scorer, own_dataset_of(folder_of(model), dataset))
 
     def _cached(self, scorer: "Scorer", dataset: Dataset) -> "NeuralCache":
         from dntm.model.baselines.neural_cache import NeuralCache
@@ -271,24 +271,18 @@ class Evaluate(Computing):
                 f"{dataset.folder} has no gap in its {self.split} split: "
                 "expected an entity that is mentioned again after another entity"
             )
-        scorer = model_of(_folder(model), dataset, self.device)
+        scorer = model_of(folder_of(model), dataset, self.device)
         bar = tqdm(scorer.complete(texts), model, total=len(texts), unit=" documents")
         return ClozeRecords.of(texts, bar)
 
 
 def _is_model(word: str) -> bool:
     files = ("config.json", "config.yaml", "best/config.json")
-    return word in ("default", NGRAM) or any((Path(word) / name).is_file() for name in files)
+    return word in (DEFAULT, NGRAM) or any((Path(word) / name).is_file() for name in files)
 
 
 def _is_dataset(word: str) -> bool:
     return (Path(word) / "dataset.json").is_file()
-
-
-def _folder(model: str) -> Path:
-    from dntm.model.checkpoint import folder_of
-
-    return folder_of(model)
 
 
 def _is_encoder(model: str) -> bool:

@@ -26,7 +26,7 @@ from dntm.evaluation.passages import (
     sampled,
     text_blocks,
 )
-from dntm.files import write_text
+from dntm.files import folder_of, write_text
 
 if TYPE_CHECKING:
     from dntm.evaluation.meaning import Definitions, HiddenWords, Pairs, Predictions, Trials
@@ -89,7 +89,6 @@ class EvaluateMeaning(Threads):
         compared = [] if self.pairs is None else read_pairs(self.pairs)
         self.set_threads()
         from dntm.evaluation.meaning import definitions, hidden_words, pairs, predict, trials
-        from dntm.model.checkpoint import folder_of
         from dntm.model.scorer import Scorer
 
         model = Scorer.load(folder_of(self.model))

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dntm.corpus.document import Token
+from dntm.files import folder_of
 from dntm.settings import merged, read_json
 
 From = Literal["first", "repeated"]
@@ -52,7 +53,6 @@ def entity_of_row(row: Numbers) -> Numbers:
 
 _ENTITY = re.compile(r"\[\d+\]")
 _MOST_ENTITIES = 1_000_000
-_BUNDLED = Path(__file__).parents[1] / "pretrained"
 _SETTINGS = "text_settings.json"
 _COUNTS = "counts.txt"
 VOCABULARY_FILES = ("vocab.txt", _SETTINGS, _COUNTS)
@@ -235,8 +235,7 @@ def load_vocabulary(folder: Path, *, entities: int) -> Vocabulary:
     The folder "default" is the bundled model. A pretraining's vocabulary has no entities: it gets
     `entities` entity rows.
     """
-    if str(folder) == "default":
-        folder = _BUNDLED
+    folder = folder_of(folder)
     for place in (folder, folder / "best", folder / "text"):
         if not (place / "vocab.txt").is_file():
             continue

@@ -41,21 +41,6 @@ OTHER_FILES = "files"
 TIED = "output.weight"
 """A tied table is saved once, under the name of the input embeddings."""
 
-SHIPPED = Path(__file__).parents[1] / "pretrained"
-"""The folder of the bundled model."""
-
-
-def folder_of(path: Path | str | None) -> Path:
-    """The folder of a model; None and "default" stand for the bundled model."""
-    if path is not None and str(path) != "default":
-        return Path(path)
-    if not (SHIPPED / "config.json").is_file():
-        raise ValueError(
-            "no model given, and this installation has no bundled model: "
-            "pass the folder of a run or a checkpoint"
-        )
-    return SHIPPED
-
 
 def best_of(run: Path) -> Path:
     """The best checkpoint of a run folder, or the folder itself if it is a checkpoint."""

@@ -28,7 +28,8 @@ from dntm.corpus.document import Token
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.entity_slots import DocumentRows, Eviction, SlotAllocator, encode_sentences
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model.checkpoint import best_of, folder_of
+from dntm.files import folder_of
+from dntm.model.checkpoint import best_of
 from dntm.model.config import NEED_DYNAMIC_INPUT
 from dntm.model.fast.window import EncodedDocument, Evictions, windows
 from dntm.model.language_model import BlockScores, DynamicTextModel, score_block

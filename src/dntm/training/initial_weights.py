@@ -10,13 +10,8 @@ from torch import Tensor
 from dntm.corpus.token_store import TokenStore
 from dntm.corpus.vectors import WordVectors
 from dntm.corpus.vocabulary import Vocabulary, entity_rows
-from dntm.model.checkpoint import (
-    VOCABULARY,
-    best_of,
-    folder_of,
-    from_pretrained,
-    is_language_model,
-)
+from dntm.files import folder_of
+from dntm.model.checkpoint import VOCABULARY, best_of, from_pretrained, is_language_model
 from dntm.model.extensions.naming import naming_term
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.pretrained_encoder import PretrainedEncoder, begin_with
