@@ -69,7 +69,7 @@ class ModelPair:
             other, name = baseline(bundled, model.vocabulary), "the static baseline"
         else:
             other, name = without_memory(model.model), "the same weights without memory"
-        dynamic, other = _prepared(model.model, precision), _prepared(other, precision)
+        dynamic, other = _for_inference(model.model, precision), _for_inference(other, precision)
         return cls(dynamic, other, model.vocabulary, name)
 
 
@@ -102,7 +102,7 @@ def baseline(path: Path, vocabulary: Vocabulary) -> DynamicTextModel:
     return static.model
 
 
-def _prepared(model: DynamicTextModel, precision: Precision) -> DynamicTextModel:
+def _for_inference(model: DynamicTextModel, precision: Precision) -> DynamicTextModel:
     if precision not in ("double", "single"):
         raise ValueError(f"precision {precision!r}, expected double or single")
     cast = model.double() if precision == "double" else model.float()

@@ -258,7 +258,7 @@ class Reader:
         likely.
         """
         _check(surprisal=surprisal, prob=prob, base_two=base_two)
-        texts = _prepared(self, batch, entities)
+        texts = _prepare_batch(self, batch, entities)
         scored: list[list[tuple[Any, ...]]] = []
         for text, tokens in zip(texts, _tokens(self, texts, base_two=base_two), strict=True):
             sign = 1 if surprisal else -1
@@ -287,7 +287,7 @@ class Reader:
         _check(surprisal=False, prob=prob, base_two=base_two)
         return [
             _reduced(tokens, reduction, prob=prob, eos_token=eos_token)
-            for tokens in _tokens(self, _prepared(self, batch, entities), base_two=base_two)
+            for tokens in _tokens(self, _prepare_batch(self, batch, entities), base_two=base_two)
         ]
 
     def conditional_score(  # noqa: PLR0917 (minicons' own order)
@@ -321,7 +321,9 @@ class Reader:
         ]
 
 
-def _prepared(reader: Reader, batch: Text | Sequence[Text], entities: Kinds) -> list[PreparedText]:
+def _prepare_batch(
+    reader: Reader, batch: Text | Sequence[Text], entities: Kinds
+) -> list[PreparedText]:
     if isinstance(batch, str | Document | PreparedText):
         return [reader.prepare(batch, entities)]
     return [reader.prepare(text, entities) for text in batch]

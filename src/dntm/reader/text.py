@@ -142,7 +142,7 @@ def prepare(
     config = AnonymizeConfig(keep_single=inline, entities_from=since)
     document = document if document.spans else _written(document)
     found = find_entities(_with_chains(document, chosen, resolver), chosen, lexicon, config)
-    return _prepared(_apart(found, border) if border else found, lexicon)
+    return _prepared_text(_apart(found, border) if border else found, lexicon)
 
 
 def _chosen(text: str | Document, kinds: Kinds) -> tuple[Kind, ...]:
@@ -199,7 +199,7 @@ def _apart(document: Document, border: int) -> Document:
     return replace(document, mentions=apart)
 
 
-def _prepared(document: Document, lexicon: Lexicon) -> PreparedText:
+def _prepared_text(document: Document, lexicon: Lexicon) -> PreparedText:
     sentences: list[list[Word]] = []
     parts = zip(document.sentences, document.tokens(), document.spans, strict=True)
     for words, tokens, spans in parts:
