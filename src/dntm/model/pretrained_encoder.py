@@ -173,7 +173,7 @@ class PretrainedEncoder:
     def _outputs(
         self, x: Float[Tensor, "rows embedding_dim"], model: DynamicTextModel
     ) -> tuple[Float[Tensor, "rows hidden_dim"], Float[Tensor, "hidden_dim context_dim"]]:
-        """Y and W_dy with the cosines of x and W_dx, and lengths of about 1.
+        """The initial y and W_dy: the cosines of x and W_dx, and lengths of about 1.
 
         Logits then start small, and an entity is predicted where the word that it resembles would
         be. A tied table is the input's.

@@ -101,14 +101,14 @@ class Weights:
     W_hh: Float[Tensor, "gates hidden_dim"]
     b: Float[Tensor, " gates"]
     step: Product
-    """W_hh h_{t-1} added to the gates."""
+    """Adds W_hh h_{t-1} to the gates."""
     step_back: Product
-    """W_hh^T d gates added to d h_{t-1}."""
+    """Adds W_hh^T d gates to d h_{t-1}."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """h and c at some places."""
+    """The states h and c at some places."""
 
     h: Float[Tensor, "places hidden_dim"]
     c: Float[Tensor, "places hidden_dim"]
@@ -120,7 +120,7 @@ def ragged_lstm(
     widths: list[int],
     before: Cells | None = None,
 ) -> Cells:
-    """H and c at every place; the sequences start from `before`, or from zero.
+    """The states h and c at every place; the sequences start from `before`, or from zero.
 
     i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of W_ih x_t + W_hh h_{t-1} + b
     c_t        = f * c_{t-1} + i * g,   h_t = o * tanh(c_t)
