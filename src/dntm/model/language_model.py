@@ -149,10 +149,8 @@ def _ends(window: Window) -> Int[np.ndarray, "sentences entities"]:
     return ends
 
 
-def parameter_count(config: ModelConfig, *, finetuned: bool = False) -> int:
-    """Number of parameters; with `finetuned` without the encoder, which training keeps fixed."""
+def parameter_count(config: ModelConfig) -> int:
+    """Number of parameters."""
     with torch.device("meta"):
         model = Parameters(config)
-    if finetuned:
-        model.freeze_encoder()
-    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+    return sum(p.numel() for p in model.parameters())

@@ -348,9 +348,8 @@ class _Loss(torch.autograd.Function):
         if db is not None:
             db.index_add_(0, targets, target_share, alpha=-1)
         if dextra is not None:
-            entity = targets - entity_rows(dextra.shape[1]).start
-            token = torch.nonzero((entity >= 0) & (entity < dextra.shape[1])).squeeze(1)
-            dextra[token, entity[token]] -= target_share[token]
+            token, entity = entity_columns(targets, dextra.shape[1])
+            dextra[token, entity] -= target_share[token]
         of_copies = (None, None) if copies is None else (1 - vocabulary_share, target_share - 1)
         ctx.save_for_backward(dh, dy, db, dextra, *of_copies)
         return nats
