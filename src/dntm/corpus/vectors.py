@@ -42,9 +42,9 @@ class WordVectors:
             if number == 1 and len(numbers) == 1 and word.isdecimal():
                 continue
             dim = dim or len(numbers)
-            if len(numbers) != dim or not dim:
+            if len(numbers) != dim:
                 raise InputError(
-                    str(path), number, f"{len(numbers)} numbers after the word, expected {dim or 1}"
+                    str(path), number, f"{len(numbers)} numbers after the word, expected {dim}"
                 )
             if word in rows or (wanted is not None and word not in wanted):
                 continue

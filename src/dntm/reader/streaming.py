@@ -211,8 +211,8 @@ def read_texts(
             for window in engine.read(batch):
                 for builder, found, scores in zip(builders, read, window, strict=True):
                     found.extend(builder.add(scores))
-            for text, sentences in zip(batch, read, strict=True):
-                names = text.names()
+            for builder, sentences in zip(builders, read, strict=True):
+                text, names = builder.text, builder.names
                 yield Reading(
                     name=text.name, sentences=sentences, entities=names, unit=unit, text=text.text
                 )

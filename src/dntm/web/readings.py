@@ -157,12 +157,16 @@ class Memory:
     def add(self, name: str, sentence: SentenceReading) -> None:
         """Keep one more sentence of a reading, if all before it are kept."""
         kept = self._readings.get(name, [])
-        if sentence.index == len(kept):
-            self.keep(name, [*kept, sentence])
+        if sentence.index == len(kept) < self._limit:
+            kept.append(sentence)
+            self._store(name, kept)
 
     def keep(self, name: str, sentences: Sequence[SentenceReading]) -> None:
         """Keep the first sentences of a reading."""
-        self._readings[name] = list(sentences[: self._limit])
+        self._store(name, list(sentences[: self._limit]))
+
+    def _store(self, name: str, kept: list[SentenceReading]) -> None:
+        self._readings[name] = kept
         self._readings.move_to_end(name)
         while len(self) > self._limit:
             self._readings.popitem(last=False)
