@@ -65,6 +65,10 @@ class _Story:
         known = [recency[min(self._now - then, len(recency) - 1)] for then in self._last]
         return [*known, self.grammar.unseen if len(known) < self.grammar.entities else 0.0]
 
+    def _mark(self, entity: int) -> None:
+        """Mark an entity as mentioned now; a slice, because it appends if the entity is new."""
+        self._last[entity : entity + 1] = [self._now]
+
     def _end_sentence(self) -> list[int]:
         """Begin the next sentence; return the entities mentioned in this one."""
         self._now += 1
@@ -113,7 +117,7 @@ class Teller(_Story):
 
     def _mention(self) -> int:
         entity = self._choose(self._weights())
-        self._last[entity : entity + 1] = [self._now]
+        self._mark(entity)
         if entity == len(self._traits):
             self._traits.append([self._uniformly(trait.values) for trait in self.grammar.traits])
         return entity
@@ -277,7 +281,7 @@ class StoryReader(_Story):
 
     def _mention(self, token: Token) -> int:
         entity = int(token) - 1
-        self._last[entity : entity + 1] = [self._now]
+        self._mark(entity)
         return entity
 
     def _learn(self, entity: int, ending: Ending) -> None:
