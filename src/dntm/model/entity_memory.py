@@ -118,6 +118,7 @@ class EntityMemory(nn.Module):
         directions, merger = self.encoder.bind(), self.merging.bind()
         static = iter(words)
         ahead = []
+        # In both loops over directions: Eq. 7 (forward), then Eq. 8 (backward).
         for direction, (call, weights) in enumerate(zip(window.ahead, directions, strict=True)):
             x = add_dynamic_terms(next(static), W_dx, table, call.entity_places, call.entity_rows)
             rests = [level.rests[direction] for level in window.levels]
@@ -135,11 +136,11 @@ class EntityMemory(nn.Module):
                 if len(x):
                     h = torch.cat((adjacent, ragged_lstm(x, weights, call.widths, before).h))
                 around.append(h.index_select(0, indices(rest.adjacent, h)))
-            inputs = merger.inputs(dropout(self.encoder.contexts(*around)))
+            inputs = merger.inputs(dropout(self.encoder.contexts(*around)))  # Eq. 6
             for merge in level.merges:
                 merged = inputs.index_select(0, indices(merge.contexts, inputs))
                 previous = table.index_select(0, indices(merge.previous, table))
-                table = torch.cat((table, merger.merge(merged, previous)))
+                table = torch.cat((table, merger.merge(merged, previous)))  # Eq. 4
         return table
 
 
