@@ -1,6 +1,6 @@
 """Dynamic embeddings: embeddings of entities that depend on their contexts (Section 3).
 
-    x_e = W_dx d_{e,i} + b_e^x     Eq. 9, input layer: `DynamicEmbedding`
+    x_e = W_dx d_{e,i} + b_e^x     Eq. 9, input layer: `add_dynamic_terms`
     y_e = W_dy d_{e,i} + b_e^y     Eq. 10, output layer: `DynamicOutput`
 
 b_e is the entity's own row of the table. d_{e,0} = 0, so b_e is the embedding of an unseen entity.
