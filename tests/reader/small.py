@@ -8,7 +8,7 @@ from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.checkpoint import save_pretrained
-from dntm.model.config import CoreName, Extension, ModelConfig, Variant
+from dntm.model.config import Extension, ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel
 from dntm.reader.reading import Reading, SentenceReading
 from dntm.reader.text import PreparedText, Word
@@ -35,7 +35,7 @@ def checkpoint(
     vocabulary: Vocabulary = VOCABULARY,
     *,
     extensions: tuple[Extension, ...] = (),
-    core: CoreName = "lstm",
+    core: str = "lstm",
 ) -> Path:
     """Write a checkpoint whose parameters, biases too, are all large enough to matter."""
     config = ModelConfig(

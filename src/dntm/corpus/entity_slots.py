@@ -81,30 +81,46 @@ class DocumentRows:
     """A document as rows of the vocabulary, with its evictions."""
 
     sentences: Sequence[Sequence[int]]
-    """Each begins with <bos> and ends with <eos>."""
+    """Each begins with <bos> and ends with <eos>, if the vocabulary has sentence ends."""
     evictions: Sequence[Sequence[Eviction]]
     """Of each sentence."""
+    widths: Sequence[int] = ()
+    """The number of rows of every predicted token, if a token can have several."""
 
 
 def encode(document: AnonymizedDocument, vocabulary: Vocabulary) -> DocumentRows:
     """Turn a document into rows."""
-    return encode_sentences(document.sentences, vocabulary.row, SlotAllocator(vocabulary.entities))
+    return encode_sentences(document.sentences, vocabulary, SlotAllocator(vocabulary.entities))
 
 
 def encode_sentences(
-    sentences: Iterable[Sequence[Token]], word_row: Callable[[str], int], allocator: SlotAllocator
+    sentences: Iterable[Sequence[Token]],
+    vocabulary: Vocabulary,
+    allocator: SlotAllocator,
+    spelled: Callable[[str], str] = str,
 ) -> DocumentRows:
-    """Turn sentences into rows; the allocator continues from the sentences before them."""
+    """Turn sentences into rows; the allocator continues from the sentences before them.
+
+    `spelled` changes each word to the spelling of the vocabulary.
+    """
     rows: list[list[int]] = []
     evictions: list[list[Eviction]] = []
+    widths: list[int] = []
     for sentence in sentences:
         slots, evicted = allocator.assign(sentence)
         rows.append([BOS])
+        before: Token | None = None
+        places: list[int] = []
         for token, slot in zip(sentence, slots, strict=True):
             if isinstance(token, str):
-                rows[-1].append(word_row(token))
+                own = vocabulary.rows_of(spelled(token), before)
             else:
-                rows[-1].append(UNK if slot is None else row_of_entity(slot))
-        rows[-1].append(EOS)
-        evictions.append(evicted)
-    return DocumentRows(rows, evictions)
+                own = (UNK if slot is None else row_of_entity(slot),)
+            places.append(len(rows[-1]) - 1)
+            rows[-1].extend(own)
+            widths.append(len(own))
+            before = token
+        if vocabulary.ends:
+            rows[-1].append(EOS)
+        evictions.append([e._replace(position=places[e.position]) for e in evicted])
+    return DocumentRows(rows, evictions, () if vocabulary.ends else widths)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Literal, Self, TypeVar
+from typing import ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,8 @@ class TextSettings:
 class Vocabulary:
     """Maps words and entity numbers to rows; words are in order of decreasing frequency."""
 
+    ends: ClassVar[bool] = True
+    """Whether every sentence ends with <eos>."""
     words: Sequence[str]
     entities: int = 50
     settings: TextSettings | None = field(default=None, compare=False)
@@ -147,6 +149,10 @@ class Vocabulary:
         """The row of a word (<unk> if it has none) or of an entity."""
         return self._row(token) if isinstance(token, str) else self.entity_row(token)
 
+    def rows_of(self, word: str, before: Token | None) -> Sequence[int]:  # noqa: ARG002
+        """The rows of a word after another token of its sentence: here always one."""
+        return (self.row(word),)
+
     def _row(self, word: str) -> int:
         row = self._rows.get(word, UNK)
         if row == UNK and self._straightens:
@@ -169,12 +175,16 @@ class Vocabulary:
         """Write `vocab.txt`, and if known `text_settings.json` and `counts.txt`."""
         text = "".join(f"{label}\n" for label in self.labels())
         (folder / "vocab.txt").write_text(text, encoding="utf-8", newline="\n")
-        if self.settings is not None:
-            plain = json.dumps(asdict(self.settings), indent=2)
-            (folder / _SETTINGS).write_text(plain + "\n", encoding="utf-8")
+        self.save_settings(folder)
         if self.counts is not None:
             text = "".join(f"{count}\n" for count in self.counts)
             (folder / _COUNTS).write_text(text, encoding="utf-8")
+
+    def save_settings(self, folder: Path) -> None:
+        """Write `text_settings.json`, if the settings are known."""
+        if self.settings is not None:
+            plain = json.dumps(asdict(self.settings), indent=2)
+            (folder / _SETTINGS).write_text(plain + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path, *, entities: int) -> Self:
@@ -195,7 +205,7 @@ class Vocabulary:
                 raise ValueError(f"{path}, line {line}: found {found!r:.80}, expected {expected!r}")
         try:
             counts = _saved_counts(path, len(labels))
-            return cls(tuple(labels[first:]), entities, _saved_settings(path), counts)
+            return cls(tuple(labels[first:]), entities, saved_settings(path), counts)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -214,7 +224,8 @@ def is_label(word: str) -> bool:
     return word in SPECIALS or _ENTITY.fullmatch(word) is not None
 
 
-def _saved_settings(vocabulary: Path) -> TextSettings | None:
+def saved_settings(vocabulary: Path) -> TextSettings | None:
+    """The settings next to a `vocab.txt`, if there are any."""
     path = vocabulary.with_name(_SETTINGS)
     return TextSettings.from_plain(read_json(path)) if path.is_file() else None
 

@@ -115,13 +115,20 @@ class Records(Table):
 
     @classmethod
     def of(
-        cls, documents: Iterable[AnonymizedDocument], log_probabilities: Iterable[Floats]
+        cls,
+        documents: Iterable[AnonymizedDocument],
+        log_probabilities: Iterable[Floats],
+        *,
+        ends: bool = True,
     ) -> Self:
-        """Combine the tokens of each document with their log-probabilities."""
+        """Combine the tokens of each document with their log-probabilities.
+
+        `ends` says whether the end of a sentence is a token.
+        """
 
         def rows() -> Iterator[tuple[Any, ...]]:
             for document, scored in zip(documents, log_probabilities, strict=True):
-                described = list(_describe(document))
+                described = list(_describe(document, ends=ends))
                 check_scores(document.name, scored, len(described), "log-probabilities")
                 for row, score in zip(described, scored.tolist(), strict=True):
                     yield document.name, *row, score
@@ -129,12 +136,12 @@ class Records(Table):
         return cls.of_rows(rows())
 
 
-def _describe(document: AnonymizedDocument) -> Iterator[tuple[int | str, ...]]:
+def _describe(document: AnonymizedDocument, *, ends: bool) -> Iterator[tuple[int | str, ...]]:
     """The columns of each token's record except document and score, in the order of the fields."""
     seen: dict[int, int] = {}
     for s, sentence in enumerate(document.sentences, start=1):
         follows = 0
-        for p, token in enumerate([*sentence, "<eos>"], start=1):
+        for p, token in enumerate([*sentence, *(["<eos>"] if ends else [])], start=1):
             before = (follows, seen.get(follows, 0), len(seen))
             if isinstance(token, int):
                 seen[token] = seen.get(token, 0) + 1
@@ -147,7 +154,7 @@ def _describe(document: AnonymizedDocument) -> Iterator[tuple[int | str, ...]]:
 def records_of(model: "LanguageModel", documents: Iterable[AnonymizedDocument]) -> Records:
     """Score documents with a model."""
     first, second = tee(documents)
-    return Records.of(first, model.score(second))
+    return Records.of(first, model.score(second), ends=model.vocabulary.ends)
 
 
 def ideal_records(dataset: Dataset, split: str) -> Records | None:

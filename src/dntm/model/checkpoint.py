@@ -24,8 +24,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from dntm.corpus.vocabulary import VOCABULARY_FILES, Vocabulary
+from dntm.corpus.vocabulary import VOCABULARY_FILES, Vocabulary, saved_settings
 from dntm.files import follow_umask, new_folder
+from dntm.model.base_model import BaseModel, load_base
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
 from dntm.settings import cut, read_json
@@ -34,6 +35,8 @@ MODEL_TYPE, ENCODER_TYPE = "dntm", "dntm-encoder"
 """`model_type` of a language model and of a pretrained encoder."""
 FORMAT_VERSION = 3
 WEIGHTS, CONFIG, VOCABULARY = "model.safetensors", "config.json", "vocab.txt"
+BASE = "base"
+"""Setting with the base model of an adapter: its name, revision and the hash of its weights."""
 CHECKSUM = "sha256"
 """Header field with the checksum of the tensors."""
 OTHER_FILES = "files"
@@ -73,6 +76,8 @@ def write_checkpoint(
         )
     header = {"model_type": MODEL_TYPE, "format_version": FORMAT_VERSION}
     settings = header | asdict(model.config)
+    if model.config.is_pretrained:
+        settings[BASE] = load_base(model.config.core).description()
     parameters = _parameters(model)
     if half:
         parameters = {name: value.half() for name, value in parameters.items()}
@@ -93,11 +98,17 @@ def write_files(
 
 def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:
     """Read a checkpoint; the model is in evaluation mode."""
-    for name in (CONFIG, VOCABULARY, WEIGHTS):
-        if not (directory / name).is_file():
-            raise ValueError(f"{directory / name} is missing, expected a folder with a checkpoint")
-    config = _config(directory / CONFIG)
-    vocabulary = Vocabulary.load(directory / VOCABULARY, entities=config.entities)
+    _require(directory, CONFIG, WEIGHTS)
+    config, base = _config(directory / CONFIG)
+    if base is not None:
+        _check_base(base, load_base(config.core), directory)
+        settings = saved_settings(directory / VOCABULARY)
+        vocabulary: Vocabulary = load_base(config.core).vocabulary(
+            config.entities, settings=settings
+        )
+    else:
+        _require(directory, VOCABULARY)
+        vocabulary = Vocabulary.load(directory / VOCABULARY, entities=config.entities)
     if len(vocabulary) != config.vocabulary:
         raise ValueError(
             f"{directory / VOCABULARY}: {len(vocabulary)} rows, expected {config.vocabulary}"
@@ -108,14 +119,32 @@ def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:
     return model.eval(), vocabulary
 
 
+def _require(directory: Path, *names: str) -> None:
+    for name in names:
+        if not (directory / name).is_file():
+            raise ValueError(f"{directory / name} is missing, expected a folder with a checkpoint")
+
+
+def _check_base(recorded: object, base: BaseModel, directory: Path) -> None:
+    """ValueError if an adapter was trained on another base model."""
+    expected = recorded.get("sha256") if isinstance(recorded, dict) else None
+    if expected != base.sha256:
+        raise ValueError(
+            f"{directory} was trained on other weights than those of {base.name}: "
+            f"sha256 {cut(str(expected), 12)}, found {cut(base.sha256, 12)}"
+        )
+
+
 def _parameters(model: DynamicTextModel) -> dict[str, Tensor]:
     tied = model.config.tied
     state: dict[str, Tensor] = model.state_dict()
     return {name: value for name, value in state.items() if not (tied and name == TIED)}
 
 
-def _config(path: Path) -> ModelConfig:
+def _config(path: Path) -> tuple[ModelConfig, object]:
+    """The settings of a model and, of an adapter, the description of its base model."""
     settings = read_json(path)
+    base = settings.pop(BASE, None)
     if (kind := settings.pop("model_type", None)) != MODEL_TYPE:
         what = ": this is a pretrained encoder" if kind == ENCODER_TYPE else ""
         raise ValueError(f'{path}: expected "model_type": "{MODEL_TYPE}"{what}')
@@ -126,9 +155,12 @@ def _config(path: Path) -> ModelConfig:
         named = cut(", ".join(sorted(odd)), 200)
         raise ValueError(f"{path}: missing or unknown settings {named}")
     try:
-        return ModelConfig(**settings)
+        config = ModelConfig(**settings)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from None
+    if config.is_pretrained != (base is not None):
+        raise ValueError(f"{path}: core {config.core!r:.80}, but base is {base!r:.80}")
+    return config, base
 
 
 def _weights(config: ModelConfig, path: Path) -> dict[str, Tensor]:

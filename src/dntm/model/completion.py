@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 
 from dntm.corpus.document import Gap, Token
-from dntm.corpus.entity_slots import SlotAllocator, encode_sentences
+from dntm.corpus.entity_slots import DocumentRows, SlotAllocator, encode_sentences
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.fast.read import read
 from dntm.model.language_model import DynamicTextModel, scored
@@ -76,7 +76,7 @@ def complete(
             ):
                 found[active[copy.document]].append((scores[0], scores[1:].sum()))
         encoded = [
-            encode_sentences([documents[d][s]], vocabulary.row, allocators[d]) for d in active
+            encode_sentences([documents[d][s]], vocabulary, allocators[d]) for d in active
         ]
         window = model.plan(
             [rows.sentences for rows in encoded], evictions=[rows.evictions for rows in encoded]
@@ -95,7 +95,7 @@ def _score(
 ) -> list[Float[np.ndarray, " tokens"]]:
     """For each copy, the log-probabilities from the gap to the end of the sentence."""
     encoded = [
-        encode_sentences([copy.tokens], vocabulary.row, allocators[copy.document].copy())
+        encode_sentences([copy.tokens], vocabulary, allocators[copy.document].copy())
         for copy in copies
     ]
     window = model.plan(
@@ -108,12 +108,17 @@ def _score(
     starts = np.cumsum([0, *lengths[:-1]])
     # <bos> shifts positions by one, so the token at `position` predicts the gap.
     predicting: list[Int[np.ndarray, " _"]] = [
-        np.arange(start + copy.position, start + length - 1)
-        for copy, start, length in zip(copies, starts, lengths, strict=True)
+        np.arange(start + _row(copy.position, rows), start + length - 1)
+        for copy, rows, start, length in zip(copies, encoded, starts, lengths, strict=True)
     ]
     parts = scored(model, found, np.concatenate(predicting))
     log_p = np.concatenate([scores.log_p.cpu().numpy() for scores in parts]).astype(np.float64)
     return np.split(log_p, np.cumsum([len(own) for own in predicting])[:-1])
+
+
+def _row(position: int, sentence: DocumentRows) -> int:
+    """The row that predicts the token at a position of a single sentence."""
+    return sum(sentence.widths[:position]) if sentence.widths else position
 
 
 def _batches(copies: Sequence[_Copy]) -> Iterator[Sequence[_Copy]]:

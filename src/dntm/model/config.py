@@ -10,7 +10,8 @@ from typing import Literal, get_args
 from dntm.corpus.vocabulary import SPECIALS, entity_rows
 from dntm.settings import settle
 
-CoreName = Literal["lstm", "transformer"]
+CORES = ("lstm", "transformer")
+"""Cores that are trained from the beginning."""
 Variant = Literal["baseline", "input", "output", "both"]
 Merging = Literal["gru-relu", "gru", "max", "latest", "mean", "attention"]
 Extension = Literal[
@@ -18,6 +19,8 @@ Extension = Literal[
 ]
 NEED_DYNAMIC_INPUT: tuple[Extension, ...] = ("entity-residual", "naming")
 """Extensions that only work with dynamic input embeddings."""
+_NEED_WORDS: tuple[Extension, ...] = ("naming",)
+"""Extensions that need one row per word."""
 LETTERS: dict[str, Variant] = {"A": "baseline", "B": "input", "C": "output", "D": "both"}
 """The paper's names of the variants; a config always has the long name."""
 
@@ -34,9 +37,11 @@ _DROPOUTS = ("dropout_embedding", "dropout_hidden", "dropout_context")
 class ModelConfig:
     """The shape of a Dynamic Neural Text Model."""
 
-    core: CoreName = "lstm"
-    """The language model that reads the document: the paper's LSTM, or a Transformer with the
-    same number of weights."""
+    core: str = "lstm"
+    """The language model that reads the document: lstm (the paper's), transformer (with the same
+    number of weights), or a pretrained causal language model, given as its folder, GGUF file or
+    Hugging Face id. A pretrained model stays frozen and determines the vocabulary and the sizes of
+    x, h and y."""
     vocabulary: int = 10_000
     """Number of rows of the embedding tables, including special tokens and entities."""
     entities: int = 50
@@ -106,6 +111,11 @@ class ModelConfig:
                 f"tied embeddings with embedding_dim {self.embedding_dim} and hidden_dim "
                 f"{self.hidden_dim}, expected equal sizes"
             )
+        if self.is_pretrained and (odd := {*_NEED_WORDS} & {*self.extensions}):
+            raise ValueError(
+                f"extension {min(odd)} with core {self.core!r}: it needs one row per word, and a "
+                "pretrained core has pieces"
+            )
         if self.core == "transformer":
             self._check_transformer()
 
@@ -120,6 +130,11 @@ class ModelConfig:
                 f"embedding_dim {self.embedding_dim} over layers {self.layers}, expected a "
                 f"multiple of twice the {self.heads} heads for each layer"
             )
+
+    @property
+    def is_pretrained(self) -> bool:
+        """Whether the core is a pretrained language model."""
+        return self.core not in CORES
 
     @property
     def dynamic_input(self) -> bool:

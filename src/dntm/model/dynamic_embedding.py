@@ -35,11 +35,15 @@ class DynamicEmbedding(nn.Module):
         if self.W_dx is not None:
             nn.init.xavier_uniform_(self.W_dx, generator=generator)
 
+    def forward(self, rows: Int[Tensor, " rows"]) -> Float[Tensor, "rows dim"]:
+        """The static embeddings of these rows."""
+        return nn.functional.embedding(rows, self.weight)
+
     def entity(
         self, rows: Int[Tensor, " entities"], d: Float[Tensor, "entities context_dim"]
     ) -> Float[Tensor, "entities dim"]:
         """The embeddings of the entities in these rows, given their states d."""
-        x = nn.functional.embedding(rows, self.weight)
+        x: Tensor = self(rows)
         return x if self.W_dx is None else x + nn.functional.linear(d, self.W_dx)
 
 

@@ -14,7 +14,7 @@ The memory also keeps the states of evicted entities (`corpus.entity_slots`) unt
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from dntm.model.config import ModelConfig
 from dntm.model.context_encoder import ContextEncoder
-from dntm.model.core import Dropout
+from dntm.model.core import Core, Dropout
 from dntm.model.dynamic_embedding import add_dynamic_terms
 from dntm.model.fast.encoding import Rest
 from dntm.model.fast.layout import indices
@@ -103,20 +103,25 @@ class EntityMemory(nn.Module):
         """The state before the first sentence."""
         return MemoryState(self.initial_row(like).expand(documents, self.entities, -1))
 
-    def forward(
+    def forward(  # noqa: PLR0917
         self,
         window: Window,
         words: Sequence[Float[Tensor, "_ embedding_dim"]],
         state: MemoryState,
         W_dx: Deferred | None,
         dropout: Dropout,
-    ) -> Float[Tensor, "states state_dim"]:
-        """The table of all states; `words` are the static embeddings of `encoder_tokens`."""
+        core: Core,  # noqa: ARG002 (for memories that read with the core)
+        past: Any,  # noqa: ARG002
+    ) -> tuple[Float[Tensor, "states state_dim"], tuple[Tensor, Any] | None]:
+        """The table of all states, and what the core has already read, if anything.
+
+        `words` are the static embeddings of the window's tokens and of `encoder_tokens`.
+        """
         table = state.table(window, self.initial_row(state.d))
         if not window.levels or self.encoder is None or self.merging is None:
-            return table
+            return table, None
         directions, merger = self.encoder.bind(), self.merging.bind()
-        static = iter(words)
+        static = iter(words[1:])
         ahead = []
         # In both loops over directions: Eq. 7 (forward), then Eq. 8 (backward).
         for direction, (call, weights) in enumerate(zip(window.ahead, directions, strict=True)):
@@ -141,7 +146,7 @@ class EntityMemory(nn.Module):
                 merged = inputs.index_select(0, indices(merge.contexts, inputs))
                 previous = table.index_select(0, indices(merge.previous, table))
                 table = torch.cat((table, merger.merge(merged, previous)))  # Eq. 4
-        return table
+        return table, None
 
 
 def encoder_tokens(window: Window) -> list[Int[np.ndarray, " _"]]:

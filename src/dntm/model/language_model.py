@@ -48,6 +48,7 @@ class DynamicTextModel(Parameters):
             continues=continues,
             evictions=evictions,
             every_context=every_context and self.config.variant != "baseline",
+            encoder=self.memory.encoder is not None,
         )
 
     def loss(

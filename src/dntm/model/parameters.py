@@ -17,6 +17,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from dntm.corpus.vocabulary import entity_rows
+from dntm.model.base_model import BaseModel, load_base
 from dntm.model.config import ModelConfig
 from dntm.model.core import Core
 from dntm.model.dynamic_embedding import DynamicEmbedding, DynamicOutput
@@ -24,6 +26,13 @@ from dntm.model.entity_memory import EntityMemory, MemoryState
 from dntm.model.extensions.registry import DYNAMIC_OUTPUT, build_terms
 from dntm.model.lstm import LSTMCore
 from dntm.model.output_layer import OutputLayer
+from dntm.model.pretrained_core import (
+    BaseEmbedding,
+    BaseOutput,
+    CoreMemory,
+    EntityRows,
+    PretrainedCore,
+)
 from dntm.model.term import Term
 from dntm.model.transformer import Transformer
 
@@ -54,6 +63,10 @@ _PAPER_NAMES = {
 """How the paper's parameters are named here, and in `paper_parameters`."""
 
 
+ENTITY_ROWS = "entity-rows"
+"""The term with the entities' rows of a pretrained core."""
+
+
 class Parameters(nn.Module):
     """The parts of a model."""
 
@@ -62,15 +75,12 @@ class Parameters(nn.Module):
     def __init__(self, config: ModelConfig, generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.config = config
-        rows, context_dim = config.vocabulary, config.context_dim if config.dynamic_input else None
-        self.x = DynamicEmbedding(rows, config.embedding_dim, context_dim)
-        if config.core == "transformer":
-            self.core = Transformer(config.embedding_dim, config.layers, config.heads)
+        self.x: DynamicEmbedding
+        self.terms: nn.ModuleDict
+        if config.is_pretrained:
+            self._add_base(load_base(config.core))
         else:
-            self.core = LSTMCore(config.embedding_dim, config.hidden_dim)
-        self.memory = EntityMemory(config)
-        self.output = OutputLayer(rows, config.hidden_dim)
-        self.terms = build_terms(config)
+            self._add_own()
         # This order decides what a seed draws. W_dy follows y.
         first = [term for term in self.ordered_terms if isinstance(term, DynamicOutput)]
         rest = [term for term in self.ordered_terms if term not in first]
@@ -78,6 +88,29 @@ class Parameters(nn.Module):
             part.reset_parameters(generator)
         if config.tied:
             self.output.weight = self.x.weight
+
+    def _add_own(self) -> None:
+        config = self.config
+        context_dim = config.context_dim if config.dynamic_input else None
+        self.x = DynamicEmbedding(config.vocabulary, config.embedding_dim, context_dim)
+        if config.core == "transformer":
+            self.core = Transformer(config.embedding_dim, config.layers, config.heads)
+        else:
+            self.core = LSTMCore(config.embedding_dim, config.hidden_dim)
+        self.memory = EntityMemory(config)
+        self.output = OutputLayer(config.vocabulary, config.hidden_dim)
+        self.terms = build_terms(config)
+
+    def _add_base(self, base: BaseModel) -> None:
+        config = self.config
+        context_dim = config.context_dim if config.dynamic_input else None
+        self.x = embedding = BaseEmbedding(base, config.entities, context_dim)
+        self.core = PretrainedCore(base)
+        has_memory = config.variant != "baseline"
+        self.memory = CoreMemory(config) if has_memory else EntityMemory(config)
+        self.output = BaseOutput(base, embedding, config.entities)
+        rows = EntityRows(base, config.entities)
+        self.terms = nn.ModuleDict({ENTITY_ROWS: rows, **build_terms(config)})
 
     def initial_state(self, documents: int) -> State:
         """The state before the first sentence."""
@@ -105,7 +138,9 @@ class Parameters(nn.Module):
         self, rows: Int[Tensor, " entities"], d: Float[Tensor, "entities context_dim"]
     ) -> Float[Tensor, "entities hidden_dim"]:
         """Eq. 10: the output embeddings of the entities in these rows, given their states d."""
-        y = nn.functional.embedding(rows, self.output.weight)
+        own = self.terms[ENTITY_ROWS] if ENTITY_ROWS in self.terms else self.output
+        first = entity_rows(self.config.entities).start if own is not self.output else 0
+        y = nn.functional.embedding(rows - first, own.get_parameter("weight"))
         return y if self.W_dy is None else y + nn.functional.linear(d, self.W_dy)
 
     def paper_parameters(self) -> dict[str, Tensor]:

@@ -134,9 +134,18 @@ class Scorer:
                         text.documents, zip(values, each, strict=True), strict=True
                     ):
                         pieces[document].append(piece)
-            for found_pieces in pieces:
+            for found_pieces, rows in zip(pieces, encoded, strict=True):
                 log_ps, hs = zip(*found_pieces, strict=True)
-                yield ScoredStates(np.concatenate(log_ps), torch.cat(hs))
+                yield _by_token(ScoredStates(np.concatenate(log_ps), torch.cat(hs)), rows.widths)
+
+
+def _by_token(scored: ScoredStates, widths: Sequence[int]) -> ScoredStates:
+    """Add up the pieces of each token, if tokens have several."""
+    if not len(widths):
+        return scored
+    first = np.cumsum([0, *widths[:-1]])
+    h = scored.h[indices(first, scored.h)] if len(scored.h) else scored.h
+    return ScoredStates(np.add.reduceat(scored.log_p, first), h)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ Table 2 repeats rows of Table 3.
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dntm.model.config import LETTERS, CoreName, Extension, Merging, ModelConfig, Variant
+from dntm.model.config import LETTERS, Extension, Merging, ModelConfig, Variant
 
 MERGING_TITLES: dict[Merging, str] = {
     "gru-relu": "GRU-ReLU",
@@ -42,7 +42,7 @@ class StudyModel:
     beyond the paper."""
     variant: Variant = "baseline"
     merging: Merging = "gru-relu"
-    core: CoreName = "lstm"
+    core: str = "lstm"
     extensions: tuple[Extension, ...] = ()
     kind: Literal["trained", "n-gram", "cache"] = "trained"
     """A cache is not trained: it is added to the trained model `base`."""

@@ -120,12 +120,12 @@ class TrainConfig:
         if self.output_dir == RUN:
             parts: list[str] = [self.model.variant, *self.model.extensions]
             if self.model.core != "lstm":
-                parts.insert(0, self.model.core)
+                parts.insert(0, Path(self.model.core).stem)
             name = f"{resolved(self.dataset).name}-{'-'.join(parts)}-{self.seed}"
             object.__setattr__(self, "output_dir", RUN.parent / name)
 
     def for_vocabulary(self, vocabulary: Vocabulary) -> Self:
-        """The same run with the sizes of the dataset's vocabulary."""
+        """The same run with the sizes of the vocabulary."""
         model = dataclasses.replace(
             self.model, vocabulary=len(vocabulary), entities=vocabulary.entities
         )

@@ -11,12 +11,31 @@ from dntm.corpus.token_store import TokenStore
 from dntm.corpus.vectors import WordVectors
 from dntm.corpus.vocabulary import Vocabulary, entity_rows
 from dntm.files import folder_of
+from dntm.model.base_model import load_base
 from dntm.model.checkpoint import VOCABULARY, best_of, from_pretrained, is_language_model
 from dntm.model.extensions.naming import naming_term
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.pretrained_encoder import PretrainedEncoder, begin_with
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
 from dntm.training.config import PretrainConfig, TrainConfig
+
+
+def fit_to_base(config: TrainConfig, vocabulary: Vocabulary) -> tuple[TrainConfig, Vocabulary]:
+    """For a pretrained core: the run with its sizes, and its vocabulary instead of the dataset's.
+
+    Any other run is returned unchanged.
+    """
+    if not config.model.is_pretrained:
+        return config, vocabulary
+    for option in ("pretrained", "vectors"):
+        if getattr(config, option):
+            raise ValueError(f"--{option} with a pretrained core, which has its own embeddings")
+    base = load_base(config.model.core)
+    dim = base.x.shape[1]
+    model = replace(config.model, embedding_dim=dim, hidden_dim=dim)
+    return replace(config, model=model), base.vocabulary(
+        vocabulary.entities, settings=vocabulary.settings
+    )
 
 
 def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextModel:

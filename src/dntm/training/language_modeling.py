@@ -35,7 +35,7 @@ from dntm.model.scorer import Scorer
 from dntm.training.batches import epoch_batches, tokens_of_windows
 from dntm.training.config import Recipe, TrainConfig
 from dntm.training.hidden_words import Hiding, TrainingDocument, answers_of
-from dntm.training.initial_weights import initial_model, with_source_counts
+from dntm.training.initial_weights import fit_to_base, initial_model, with_source_counts
 from dntm.training.processes import Device, Processes, processes, stop_signals
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import Progress, TrainingState
@@ -58,13 +58,14 @@ def train_run(
 ) -> Generator[Progress, None, None]:
     """Train as configured, into `config.output_dir`; the test split is not read."""
     dataset = Dataset.open(config.dataset).check_content()
-    config = config.for_vocabulary(dataset.vocabulary)
+    config, vocabulary = fit_to_base(config, dataset.vocabulary)
+    config = config.for_vocabulary(vocabulary)
     train, dev = (list(dataset.documents(split)) for split in ("train", "dev"))
     if not train or not dev:
         raise ValueError(f"{dataset.folder} has no documents in its train or dev split")
     with processes(device) as group, RunFolder.exclusive(config.output_dir, group) as folder:
-        model = initial_model(config, dataset.vocabulary).to(group.device)
-        vocabulary = with_source_counts(config, model, dataset.vocabulary)
+        model = initial_model(config, vocabulary).to(group.device)
+        vocabulary = with_source_counts(config, model, vocabulary)
         state = TrainingState.start(model, config.training, config.seed)
         if group.is_first:
             folder.begin(config, resume=resume)

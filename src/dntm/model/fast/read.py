@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from dntm.model.dynamic_embedding import add_dynamic_terms
 from dntm.model.entity_memory import encoder_tokens
@@ -53,13 +53,13 @@ def read(
     # One lookup for core and encoder: its gradient is a table as large as all embeddings.
     parts = [window.layout.tokens, *encoder_tokens(window)]
     rows = indices(np.concatenate(parts), model.x.weight)
-    looked_up = nn.functional.embedding(rows, model.x.weight)
-    words, *encoded = torch.split(looked_up, [len(part) for part in parts])
+    words = torch.split(model.x(rows), [len(part) for part in parts])
     W_dx = None if model.x.W_dx is None else Deferred(model.x.W_dx)
-    table = model.memory(window, encoded, state.memory, W_dx, drop_context)
-    x = add_dynamic_terms(words, W_dx, table, window.entity_places, window.entity_rows)
+    memory = (window, words, state.memory, W_dx, drop_context, model.core, state.core)
+    table, already_read = model.memory(*memory)
+    x = add_dynamic_terms(words[0], W_dx, table, window.entity_places, window.entity_rows)
     x = dropout(model, x, config.dropout_embedding, generator)
-    h, core = model.core(x, window.layout, state.core, drop_context)
+    h, core = already_read or model.core(x, window.layout, state.core, drop_context)
     observation = Observation(
         window=window,
         h=h,

@@ -153,12 +153,14 @@ def plan(
     continues: Sequence[bool] | None = None,
     evictions: Evictions = (),
     every_context: bool = False,
+    encoder: bool = True,
 ) -> Window:
     """Plan the reading of each document's next sentences (none if it has ended).
 
     `continues[d]` says whether document d has sentences after these; None means that all have. For
     the others, contexts that only later sentences would need are not encoded, so their state must
-    not be used any further. `every_context` encodes all of them.
+    not be used any further. `every_context` encodes all of them. Without an `encoder`, contexts
+    come from elsewhere and only their merges are planned.
     """
     continues = [True] * len(documents) if continues is None else continues
     if len(continues) != len(documents):
@@ -220,9 +222,10 @@ def plan(
     made_before = made + (0 if dynamic_input else len(contexts))
     sentences = [sentence for text in documents for sentence in text]
     flat = [mentioned for found in mentions for mentioned in found]
-    read = _sides(sentences, flat, known, contexts, made_before)
+    read = _sides(sentences, flat, known, contexts if encoder else (), made_before)
+    encoding = lay_out_encoding(read, contexts if encoder else ())
     layout = lay_out(documents, continues)
-    window = _assemble(layout, flat, read, contexts, known, row[current])
+    window = _assemble(layout, flat, encoding, contexts, known, row[current])
     return _with_changes(window, changes, restored) if changes else window
 
 
@@ -318,7 +321,7 @@ def _check_edges(rows: Sentence, entities: Iterable[int]) -> None:
 def _assemble(  # noqa: PLR0917
     layout: Layout,
     mentions: Sequence[Mentioned],
-    read: dict[int, tuple[Side, Side]],
+    encoding: tuple[tuple[Call, Call], tuple[Level, ...]],
     contexts: Sequence[Context],
     known: Int[np.ndarray, "sentences entities"],
     memory: Int[np.ndarray, "batch entities"],
@@ -335,11 +338,10 @@ def _assemble(  # noqa: PLR0917
         for position, entity in mentioned
     ]
     places, rows = np.array(tokens, dtype=np.int64).reshape(-1, 2).T
-    ahead, levels = lay_out_encoding(read, contexts)
     return Window(
         layout=layout,
-        ahead=ahead,
-        levels=levels,
+        ahead=encoding[0],
+        levels=encoding[1],
         merges=Merges(
             document=document,
             sentence=sentence,

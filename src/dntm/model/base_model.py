@@ -1,0 +1,146 @@
+"""BaseModel: a pretrained causal language model of Hugging Face and its tokenizer.
+
+It is named by a folder, a GGUF file, or an id on the Hub, with an optional revision: ID@REVISION.
+The Hub is only asked for ids that are not on this disk. The logits must be h . y_w + b_w, with h
+the last hidden states; models that change them further are refused.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dntm.corpus.pieces import PieceVocabulary
+
+_SEPARATOR = "<|endoftext|>"
+_NAMES = ("John", "Mary", "he", "she", "it", "they", "London", "Smith", "company", "man")
+"""An unseen entity starts as the mean of these words."""
+_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class BaseModel:
+    """A frozen language model."""
+
+    name: str
+    revision: str
+    sha256: str
+    """Of the weights."""
+    decoder: nn.Module
+    """Turns embeddings into hidden states."""
+    x: Tensor
+    """Input embeddings of the pieces."""
+    y: Tensor
+    """Output embeddings of the pieces."""
+    b: Tensor | None
+    """Output biases."""
+    tokenizer: Any
+    start: int
+    """The piece before a text."""
+
+    def vocabulary(self, entities: int, **known: Any) -> PieceVocabulary:
+        """The vocabulary with these entity rows before the pieces."""
+        pieces = tuple(self.tokenizer.convert_ids_to_tokens(range(len(self.x))))
+        # Rows beyond the tokenizer pad the table of some models.
+        labels = [piece or f"<unused {row}>" for row, piece in enumerate(pieces)]
+        return PieceVocabulary(labels, entities, divide=self.divide, **known)
+
+    def divide(self, text: str) -> list[int]:
+        """The pieces of a text."""
+        found: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return found
+
+    def mean_name(self) -> tuple[Tensor, Tensor]:
+        """The mean input and output embedding of some names and pronouns."""
+        rows = torch.tensor([self.divide(f" {name}")[0] for name in _NAMES])
+        return self.x[rows].mean(0), self.y[rows].mean(0)
+
+    def description(self) -> dict[str, str]:
+        """What an adapter records of its base model."""
+        return {"name": self.name, "revision": self.revision, "sha256": self.sha256}
+
+
+@lru_cache(maxsize=2)
+def load_base(name: str) -> BaseModel:
+    """Load a model by its folder, GGUF file or id; ValueError if it cannot be used."""
+    try:
+        import transformers
+    except ImportError:
+        raise ValueError(
+            f"core {name!r} is neither lstm nor transformer, and a pretrained core needs the "
+            "package transformers: pip install 'dntm[pretrained]'"
+        ) from None
+    place, options = name, dict[str, Any]()
+    if name.endswith(".gguf"):
+        place, options["gguf_file"] = str(Path(name).parent), Path(name).name
+    elif not Path(name).exists() and "@" in name:
+        place, options["revision"] = name.rsplit("@", 1)
+    options["local_files_only"] = Path(place).is_dir()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            place, dtype=torch.float32, **options
+        )
+    except (OSError, ValueError, ImportError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise ValueError(
+            f"core {name!r}, expected lstm, transformer, or the folder, GGUF file or Hub id of a "
+            f"causal language model: {reason}"
+        ) from None
+    model = model.eval().requires_grad_(requires_grad=False)
+    head = model.get_output_embeddings()
+    found = BaseModel(
+        name=name,
+        revision=options.get("revision") or getattr(model.config, "_commit_hash", None) or "",
+        sha256=_digest(model),
+        decoder=model.get_decoder(),
+        x=model.get_input_embeddings().weight.detach(),
+        y=head.weight.detach(),
+        b=None if head.bias is None else head.bias.detach(),
+        tokenizer=tokenizer,
+        start=_start(tokenizer),
+    )
+    _check_logits(model, found)
+    return found
+
+
+def _start(tokenizer: Any) -> int:
+    """What the tokenizer puts before a text, or the piece that separates training texts."""
+    if added := tokenizer("")["input_ids"]:
+        return int(added[0])
+    known = tokenizer.get_vocab()
+    found = known.get(_SEPARATOR, tokenizer.eos_token_id)
+    return int(tokenizer.bos_token_id if found is None else found)
+
+
+@torch.no_grad()
+def _check_logits(model: Any, base: BaseModel) -> None:
+    """Refuse models whose logits are not h . y + b, or whose cache is not of keys and values."""
+    from transformers.cache_utils import DynamicLayer
+
+    x = base.x[[base.start, *base.divide(" the")]].unsqueeze(0)
+    expected = model(inputs_embeds=x).logits
+    found = base.decoder(inputs_embeds=x, use_cache=True)
+    h, cache = found.last_hidden_state, getattr(found, "past_key_values", None)
+    logits = h @ base.y.t() + (0 if base.b is None else base.b)
+    if not bool((logits - expected).abs().max() < _TOLERANCE * expected.abs().max()):
+        raise ValueError(
+            f"{base.name}: its logits are not the product of hidden states and output embeddings, "
+            "so entities cannot be added to them"
+        )
+    if not all(type(layer) is DynamicLayer for layer in getattr(cache, "layers", [None])):
+        raise ValueError(f"{base.name}: expected full attention in every layer")
+
+
+def _digest(model: nn.Module) -> str:
+    found = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        found.update(f"{name} {tuple(value.shape)}\n".encode())
+        found.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+    return found.hexdigest()
