@@ -6,7 +6,7 @@ state. Every core works with every variant and every term of the output layer.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -17,6 +17,7 @@ from dntm.model.fast.layout import Layout
 Dropout = Callable[[Float[Tensor, "..."]], Float[Tensor, "..."]]
 
 
+@runtime_checkable
 class Core(Protocol):
     """A language model that reads documents window by window.
 

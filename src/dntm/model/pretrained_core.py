@@ -15,8 +15,8 @@ The rows of the sentences have <bos> but no <eos>. The first <bos> of a document
 model's own beginning of a text; the others stand for the last token of the sentence before them.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -73,7 +73,7 @@ class PretrainedCore(nn.Module):
         super().__init__()
         object.__setattr__(self, "decoder", base.decoder)
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:  # noqa: FBT001, FBT002
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:  # noqa: FBT001, FBT002
         self.decoder._apply(fn, recurse)
         return super()._apply(fn, recurse)
 

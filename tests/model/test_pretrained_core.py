@@ -1,0 +1,233 @@
+"""A pretrained core against a plain loop over sentences, on a tiny random Llama."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.entity_slots import encode
+from dntm.corpus.pieces import follows_blank
+from dntm.corpus.vocabulary import BOS, entity_rows
+from dntm.model.base_model import BaseModel, load_base
+from dntm.model.checkpoint import from_pretrained, save_pretrained
+from dntm.model.config import ModelConfig, Variant
+from dntm.model.language_model import DynamicTextModel
+from dntm.model.pretrained_core import CoreMemory, EntityRows
+from dntm.model.scorer import Scorer
+from tests.model.tiny_base import write_base
+
+pytest.importorskip("transformers")
+
+DOCUMENT = AnonymizedDocument(
+    name="pond",
+    sentences=[
+        ["the", "old", "heron", 1, "saw", 2, "."],
+        [1, "ate", "the", "small", "fish", ",", "and", 2, "swam", "away"],
+        [],
+        ["it", "rained"],
+        [2, "saw", 1, "(", "the", "heron", ")", "and", 1, "slept"],
+    ],
+)
+VARIANTS: tuple[Variant, ...] = ("baseline", "input", "output", "both")
+
+
+@pytest.fixture(scope="module", name="folder")
+def _folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_base(tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(name="base")
+def _base(folder: Path) -> Iterator[BaseModel]:
+    """The base model in double precision; other tests get it as it was."""
+    yield load_base(str(folder))
+    load_base.cache_clear()
+
+
+def build(base: BaseModel, variant: Variant = "both", **settings: object) -> DynamicTextModel:
+    """A model whose parameters are all large enough to matter."""
+    generator = torch.Generator().manual_seed(3)
+    dim = base.x.shape[1]
+    config = ModelConfig(
+        core=base.name,
+        variant=variant,
+        vocabulary=len(base.vocabulary(3)),
+        entities=3,
+        embedding_dim=dim,
+        hidden_dim=dim,
+        context_dim=5,
+        **settings,  # type: ignore[arg-type]
+    )
+    model = DynamicTextModel(config, generator).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.5)
+    return model
+
+
+def plain_scores(model: DynamicTextModel, base: BaseModel, document: AnonymizedDocument) -> list[float]:
+    """Log-probabilities of all rows; every state is computed from the beginning of the document."""
+    rows, entities = encode(document, base.vocabulary(3)), entity_rows(3)
+    decoder, memory = base.decoder.double(), model.memory
+    output = model.terms["entity-rows"]
+    assert isinstance(output, EntityRows)
+    d: dict[int, torch.Tensor] = {}
+    x, scores = [base.x[base.start].double()], []
+    y = torch.cat((torch.zeros(entities.stop, base.y.shape[1]), base.y)).double()
+
+    def states() -> torch.Tensor:
+        found: torch.Tensor = decoder(inputs_embeds=torch.stack(x)[None]).last_hidden_state[0]
+        return found
+
+    for sentence in rows.sentences:
+        mentions = []
+        for row in sentence[1:]:
+            h = states()[-1]
+            logits = y @ h
+            logits[: entities.start] = -torch.inf
+            for e in range(3):
+                own = output.weight[e]
+                if e in d and model.W_dy is not None:
+                    own = own + model.W_dy @ d[e]
+                logits[entities.start + e] = own @ h + output.b[e]
+            scores.append(float(logits.log_softmax(0)[row]))
+            if entities.start <= row < entities.stop:
+                e = row - entities.start
+                mentions.append((len(x) - 1, e))
+                token = model.x.get_parameter("own")[e]
+                if e in d and model.x.W_dx is not None:
+                    token = token + model.x.W_dx @ d[e]
+            else:
+                token = base.x[row - entities.stop].double()
+            x.append(token)
+        if isinstance(memory, CoreMemory) and memory.merging is not None:
+            h, merger = states(), memory.merging.bind()
+            for before, e in mentions:
+                pair = torch.cat((unit(h[before]), unit(h[-1])))
+                context = torch.relu(memory.W_hd @ pair + memory.b_d)[None]
+                previous = d.get(e, memory.merging.initial(context))[None]
+                d[e] = merger.merge(merger.inputs(context), previous)[0]
+    return scores
+
+
+def unit(h: torch.Tensor) -> torch.Tensor:
+    return h / (h.square().mean() + torch.finfo(h.dtype).eps).sqrt()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("size", [1, 2, 9])
+def test_scores_equal_those_of_a_plain_loop(base: BaseModel, variant: Variant, size: int) -> None:
+    model, rows = build(base, variant), encode(DOCUMENT, base.vocabulary(3)).sentences
+    found, state = [], model.initial_state(1)
+    for start in range(0, len(rows), size):
+        [scores], state = model.score(model.plan([rows[start : start + size]]), state)
+        found.extend(scores)
+
+    with torch.no_grad():
+        expected = plain_scores(model, base, DOCUMENT)
+
+    assert found == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_pass_with_gradients_has_the_same_values(base: BaseModel, variant: Variant) -> None:
+    model, rows = build(base, variant), encode(DOCUMENT, base.vocabulary(3)).sentences
+    window = model.plan([rows, rows[:2]])
+    scores, _ = model.score(window, model.initial_state(2))
+
+    nats, _ = model.loss(window, model.initial_state(2))
+    nats.backward()  # type: ignore[no-untyped-call]
+
+    assert float(nats.detach()) == pytest.approx(-sum(map(np.sum, scores)), abs=1e-9)
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
+
+
+def test_words_have_the_probabilities_of_transformers(base: BaseModel) -> None:
+    from transformers import AutoModelForCausalLM
+
+    words = AnonymizedDocument(name="words", sentences=[["the", "heron"], ["it", "rained", "."]])
+    model = build(base)
+    with torch.no_grad():
+        model.terms["entity-rows"].get_parameter("b").fill_(-1e4)
+    [scores] = Scorer(model, base.vocabulary(3)).score([words])
+
+    ids = [base.start, *base.divide(" the heron it rained.")]
+    plain = AutoModelForCausalLM.from_pretrained(base.name, dtype=torch.float64)
+    with torch.no_grad():
+        log_p = plain(torch.tensor([ids])).logits[0].log_softmax(1)
+    expected = log_p[range(len(ids) - 1), ids[1:]]
+
+    assert float(scores.sum()) == pytest.approx(float(expected.sum()), abs=1e-9)
+
+
+def test_a_word_has_the_probability_of_all_its_pieces(base: BaseModel) -> None:
+    model, vocabulary = build(base), base.vocabulary(3)
+    rows = encode(DOCUMENT, vocabulary)
+    [pieces], _ = model.score(model.plan([rows.sentences]), model.initial_state(1))
+
+    [words] = Scorer(model, vocabulary).score([DOCUMENT])
+
+    assert len(words) == sum(map(len, DOCUMENT.sentences)) < len(pieces)
+    assert float(words.sum()) == pytest.approx(float(pieces.sum()))
+    assert len(pieces) == sum(len(s) - 1 for s in rows.sentences)
+    assert all(s[0] == BOS for s in rows.sentences)
+
+
+def test_extensions_score_the_same_in_windows_of_any_size(base: BaseModel) -> None:
+    extensions = ("salience", "unseen-pooling", "pointer")
+    model, rows = build(base, extensions=extensions), encode(DOCUMENT, base.vocabulary(3)).sentences
+    [whole], _ = model.score(model.plan([rows]), model.initial_state(1))
+    parts, state = [], model.initial_state(1)
+    for sentence in rows:
+        [scores], state = model.score(model.plan([[sentence]]), state)
+        parts.extend(scores)
+
+    assert parts == pytest.approx(whole, abs=1e-10)
+
+
+def test_an_adapter_holds_only_what_was_learned(base: BaseModel, tmp_path: Path) -> None:
+    model = build(base).float()
+    save_pretrained(model, base.vocabulary(3), tmp_path / "adapter")
+    loaded, vocabulary = from_pretrained(tmp_path / "adapter")
+    scores = [
+        next(iter(Scorer(m, v).score([DOCUMENT])))
+        for m, v in ((model, base.vocabulary(3)), (loaded, vocabulary))
+    ]
+
+    assert np.array_equal(*scores)
+    size = (tmp_path / "adapter" / "model.safetensors").stat().st_size
+    assert size < 4 * sum(p.numel() for p in model.parameters()) + 4000
+    assert not (tmp_path / "adapter" / "vocab.txt").exists()
+
+
+def test_an_adapter_is_refused_on_other_weights(base: BaseModel, tmp_path: Path) -> None:
+    save_pretrained(build(base).float(), base.vocabulary(3), tmp_path / "adapter")
+    write_base(Path(base.name), seed=8)
+    load_base.cache_clear()
+
+    try:
+        with pytest.raises(ValueError, match="trained on other weights"):
+            from_pretrained(tmp_path / "adapter")
+    finally:
+        write_base(Path(base.name))
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="expected lstm, transformer, or the folder"):
+        load_base(str(tmp_path))
+
+
+def test_naming_needs_one_row_per_word(base: BaseModel) -> None:
+    with pytest.raises(ValueError, match="extension naming .* one row per word"):
+        replace(build(base).config, extensions=("naming",))
+
+
+@pytest.mark.parametrize(
+    ("before", "word", "blank"),
+    [(None, ".", True), ("it", ".", False), ("it", "'s", False), (1, ",", False), ("(", "it", False)],
+)
+def test_blanks_stand_where_english_text_has_them(before: str, word: str, blank: bool) -> None:  # noqa: FBT001
+    assert follows_blank(before, word) == blank
