@@ -87,9 +87,10 @@ class _RunOptions(Computing):
 class Train(_RunOptions, TrainConfig):
     """Train a language model on a dataset and keep the weights that are best on the dev split."""
 
-    recipe: Literal["modern", "paper", "naming", "quick"] = "modern"
+    recipe: Literal["modern", "paper", "naming", "adapter", "quick"] = "modern"
     """Default settings: the paper's (paper), settings for small corpora (modern), settings for a
-    model that also names hidden words (naming), or a small model for a first try (quick)."""
+    model that also names hidden words (naming), those of
+    a pretrained core (adapter), or a small model for a first try (quick)."""
 
     @classmethod
     def of_recipe(cls, recipe: str | None) -> Self:

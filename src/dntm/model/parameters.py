@@ -71,6 +71,8 @@ class Parameters(nn.Module):
     """The parts of a model."""
 
     core: Core
+    exchange_memories = False
+    """Whether entities have each other's states, see `fast.exchange`."""
 
     def __init__(self, config: ModelConfig, generator: torch.Generator | None = None) -> None:
         super().__init__()

@@ -86,14 +86,20 @@ _NAMING_TRAINING = dataclasses.replace(
     reveal=0.5,
     naming_weight=2.0,
 )
+_ADAPTER = ModelConfig(context_dim=256, extensions=("salience", "unseen-pooling"))
+_ADAPTER_TRAINING = Recipe(
+    batch=1, truncation=40, epochs=1, validations=1, schedule="cosine", warmup=0.05, average=0.99
+)
 RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
     "paper": (ModelConfig(), Recipe()),
     "modern": (_MODERN, _MODERN_TRAINING),
     "naming": (_NAMING, _NAMING_TRAINING),
+    "adapter": (_ADAPTER, _ADAPTER_TRAINING),
     "quick": (_QUICK, _QUICK_TRAINING),
 }
 """`modern` suits small corpora (`docs/log.md`). `naming` trains the model to name hidden words,
-after the pretraining of the same name. `quick` trains in minutes."""
+after the pretraining of the same name. `adapter` trains entities on a pretrained core. `quick`
+trains in minutes."""
 
 _PRETRAINING = PretrainRecipe(
     learning_rate=2e-3, iterations=15_000, schedule="cosine", warmup=0.02, average=0.999

@@ -74,6 +74,8 @@ class Recipe(Optimization):
     """Probability that an entity is read as a word, if all its mentions are the same known word."""
     naming_weight: float = 0.5
     """Weight of the naming loss."""
+    exchange_memories: bool = False
+    """As a control, train and score with the entities' memories exchanged within each document."""
     freeze_encoder: bool = True
     """Freeze a pretrained context encoder; if pretraining learned the model's merging function too,
     freeze it and W_dx as well."""

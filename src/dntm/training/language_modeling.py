@@ -65,6 +65,7 @@ def train_run(
         raise ValueError(f"{dataset.folder} has no documents in its train or dev split")
     with processes(device) as group, RunFolder.exclusive(config.output_dir, group) as folder:
         model = initial_model(config, vocabulary).to(group.device)
+        model.exchange_memories = config.training.exchange_memories
         vocabulary = with_source_counts(config, model, vocabulary)
         state = TrainingState.start(model, config.training, config.seed)
         if group.is_first:
@@ -229,6 +230,7 @@ def _write_results(trained: DynamicTextModel, run: _Run) -> None:
     """Write the scores of the best weights on the dev split, and the number of parameters."""
     best = Scorer.load(run.folder.best)
     best.model.to(run.group.device)
+    best.model.exchange_memories = trained.exchange_memories
     sizes = {
         "total": parameter_count(best.model.config),
         "finetuned": sum(p.numel() for p in trained.parameters() if p.requires_grad),

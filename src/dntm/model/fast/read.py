@@ -18,6 +18,7 @@ from torch import Tensor
 
 from dntm.model.dynamic_embedding import add_dynamic_terms
 from dntm.model.entity_memory import encoder_tokens
+from dntm.model.fast.exchange import exchange_memories
 from dntm.model.fast.layout import indices
 from dntm.model.fast.recurrence import Deferred
 from dntm.model.fast.window import Window
@@ -46,6 +47,8 @@ def read(
 ) -> Read:
     """Read a window from a state; in training, dropout draws from `generator`."""
     config = model.config
+    if model.exchange_memories:
+        window = exchange_memories(window, state.memory.d[:, :, : config.context_dim])
 
     def drop_context(values: Tensor) -> Tensor:
         return dropout(model, values, config.dropout_context, generator)
