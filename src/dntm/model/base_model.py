@@ -18,7 +18,7 @@ from dntm.corpus.pieces import PieceVocabulary
 
 _SEPARATOR = "<|endoftext|>"
 _NAMES = ("John", "Mary", "he", "she", "it", "they", "London", "Smith", "company", "man")
-"""An unseen entity starts as the mean of these words."""
+"""The rows of entities start at the mean of these words."""
 _TOLERANCE = 1e-3
 
 
@@ -41,6 +41,8 @@ class BaseModel:
     tokenizer: Any
     start: int
     """The piece before a text."""
+    names: tuple[int, ...]
+    """The first pieces of some names and pronouns."""
 
     def vocabulary(self, entities: int, **known: Any) -> PieceVocabulary:
         """The vocabulary with these entity rows before the pieces."""
@@ -53,11 +55,6 @@ class BaseModel:
         """The pieces of a text."""
         found: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return found
-
-    def mean_name(self) -> tuple[Tensor, Tensor]:
-        """The mean input and output embedding of some names and pronouns."""
-        rows = torch.tensor([self.divide(f" {name}")[0] for name in _NAMES])
-        return self.x[rows].mean(0), self.y[rows].mean(0)
 
     def description(self) -> dict[str, str]:
         """What an adapter records of its base model."""
@@ -105,6 +102,7 @@ def load_base(name: str) -> BaseModel:
         b=None if head.bias is None else head.bias.detach(),
         tokenizer=tokenizer,
         start=_start(tokenizer),
+        names=tuple(tokenizer(f" {n}", add_special_tokens=False)["input_ids"][0] for n in _NAMES),
     )
     _check_logits(model, found)
     return found

@@ -140,7 +140,7 @@ class BaseEmbedding(DynamicEmbedding):
         self.register_buffer("weight", torch.cat((special, base.x)), persistent=False)
         self.own = nn.Parameter(torch.empty(entities, dim))
         self.W_dx = None if context_dim is None else nn.Parameter(torch.empty(dim, context_dim))
-        self.rows, self.beginning = entity_rows(entities), base.mean_name()[0]
+        self.rows, self.beginning = entity_rows(entities), _mean(base.x, base.names)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Entities begin near a mean name; the memory begins without effect."""
@@ -155,6 +155,10 @@ class BaseEmbedding(DynamicEmbedding):
         inside = torch.nonzero((entity >= 0) & (entity < len(self.own))).squeeze(1)
         own = nn.functional.embedding(entity[inside], self.own)
         return found.index_add(0, inside, own)
+
+
+def _mean(table: Float[Tensor, "pieces dim"], rows: Sequence[int]) -> Float[Tensor, " dim"]:
+    return torch.stack([table[row] for row in rows]).mean(0)
 
 
 def _begin(
@@ -196,7 +200,7 @@ class EntityRows(Term):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(entities, base.y.shape[1]))
         self.b = nn.Parameter(torch.empty(entities))
-        self.beginning = base.mean_name()[1]
+        self.beginning = _mean(base.y, base.names)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Entities begin near a mean name."""
