@@ -21,7 +21,7 @@ def write_base(folder: Path, *, seed: int = 7) -> Path:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
     tokenizer.train_from_iterator([f" {TEXT}"] * 3, trainer)
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>")  # noqa: S106
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>")
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=len(fast),

@@ -77,6 +77,9 @@ class Evaluate(Computing):
     """Run the cloze test: for each gap, rank the entities of earlier sentences."""
     cache: bool = False
     """Also score with a neural cache (Grave et al. 2017), tuned on the run's dev split."""
+    exchange_memories: bool = False
+    """Also score with the entities' memories exchanged within each document: what remains of a
+    gain is not about which entity it is."""
     against: str | None = None
     """Compare every row of the table with this row, such as "runs/a + cache". Prints changes in
     percent with 95 % intervals (paired bootstrap over documents). If there is no run runs/a, it
@@ -197,7 +200,7 @@ class Evaluate(Computing):
         return table | ideal_row
 
     def _scorers(self, model: str, dataset: Dataset) -> Iterator[tuple[str, "LanguageModel"]]:
-        """The model, then the model with a cache; with the name of what is added."""
+        """The model, then the model with changes; with the name of what is changed."""
         if model == NGRAM:
             from dntm.model.baselines.ngram import NGram
 
@@ -207,10 +210,15 @@ class Evaluate(Computing):
         yield "", scorer
         if self.cache:
             yield "cache", self._cached(scorer, own_dataset_of(folder_of(model), dataset))
+        if self.exchange_memories and scorer.model.config.variant != "baseline":
+            scorer.model.exchange_memories = True
+            yield "exchanged", scorer
 
     def _cached(self, scorer: "Scorer", dataset: Dataset) -> "NeuralCache":
         from dntm.model.baselines.neural_cache import NeuralCache
 
+        if scorer.model.config.is_pretrained:
+            raise ValueError("a neural cache needs one row per word, not pieces of words")
         if "dev" not in dataset.splits:
             raise ValueError(f"{dataset.folder} has no dev split to tune a cache on")
         found = NeuralCache.tune(scorer, documents_of(dataset, "dev"))
@@ -220,7 +228,8 @@ class Evaluate(Computing):
     def _check_against(self, models: list[str]) -> None:
         if self.against is None:
             return
-        added = [f"{model} + cache" for model in models if self.cache and model != NGRAM]
+        changes = ["cache"] * self.cache + ["exchanged"] * self.exchange_memories
+        added = [f"{model} + {change}" for model in models if model != NGRAM for change in changes]
         rows = dict.fromkeys(self._row(name, models) for name in [*models, *added])
         if self.against not in rows or len(rows) == 1:
             found = ", ".join(f'"{row}"' for row in rows)

@@ -14,10 +14,10 @@ from typing import Literal
 
 from dntm.cli.runs import aligned, printable
 from dntm.cli.texts import File, ReaderOptions, Shared
+from dntm.corpus.text import as_prose, spaces_before
 from dntm.evaluation.groups import Group
 from dntm.files import write_text
 from dntm.reader.reading import EntityReading, Reading, SentenceReading, TokenReading, Unit, in_bits
-from dntm.reader.text import as_prose, spaces_before
 
 _COLORS = (31, 32, 33, 34, 35, 36, 91, 92, 93, 94, 95, 96)
 _SHADES = (None, 233, 235, 237, 239, 241)

@@ -96,7 +96,7 @@ def model_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "Scorer":
         )
     model = Scorer.load(run)
     model.model.to(device_of(device))
-    if model.vocabulary != dataset.vocabulary:
+    if model.vocabulary.ends and model.vocabulary != dataset.vocabulary:
         raise ValueError(f"{run} and {dataset.folder} have different vocabularies")
     return model
 

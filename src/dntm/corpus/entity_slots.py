@@ -109,17 +109,14 @@ def encode_sentences(
     for sentence in sentences:
         slots, evicted = allocator.assign(sentence)
         rows.append([BOS])
-        before: Token | None = None
         places: list[int] = []
-        for token, slot in zip(sentence, slots, strict=True):
-            if isinstance(token, str):
-                own = vocabulary.rows_of(spelled(token), before)
-            else:
-                own = (UNK if slot is None else row_of_entity(slot),)
+        words = vocabulary.rows_of([spelled(t) if isinstance(t, str) else t for t in sentence])
+        for token, slot, own in zip(sentence, slots, words, strict=True):
+            if not isinstance(token, str):
+                own = (UNK if slot is None else row_of_entity(slot),)  # noqa: PLW2901
             places.append(len(rows[-1]) - 1)
             rows[-1].extend(own)
             widths.append(len(own))
-            before = token
         if vocabulary.ends:
             rows[-1].append(EOS)
         evictions.append([e._replace(position=places[e.position]) for e in evicted])

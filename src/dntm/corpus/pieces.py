@@ -2,27 +2,19 @@
 
 The rows of special tokens and entities come first, as in any vocabulary; the model's own pieces
 follow in the order of its tokenizer. A word is one piece or several. The tokens of a corpus have
-lost their blanks, so `follows_blank` puts them back as English text has them. Sentences have no
-<eos>: a pretrained language model reads a text as one sequence.
+lost their blanks, which are put back as English text has them. Sentences have no <eos>: a
+pretrained language model reads a text as one sequence.
 """
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import ClassVar
 
 from dntm.corpus.document import Token
+from dntm.corpus.text import spaces_before
 from dntm.corpus.vocabulary import Vocabulary, entity_rows
-
-_CLOSES = re.compile(r"""[.,;:!?%)\]}…”’]+|''|'|'(s|d|m|t|re|ve|ll)|n't""", re.IGNORECASE)
-_OPENS = re.compile(r"""[(\[{$£€#“‘]|``""")
-
-
-def follows_blank(before: Token | None, word: str) -> bool:
-    """Whether there is a blank between two tokens of an English text."""
-    opened = isinstance(before, str) and _OPENS.fullmatch(before)
-    return not (opened or (before is not None and _CLOSES.fullmatch(word)))
 
 
 @dataclass(frozen=True)
@@ -34,20 +26,23 @@ class PieceVocabulary(Vocabulary):
     """The tokenizer: from text to the numbers of pieces."""
 
     def __contains__(self, word: str) -> bool:
-        return True
+        return len(self.divide(f" {word}")) == 1
 
     @property
     def lower_case(self) -> bool:
         """Words are read as written."""
         return False
 
-    def rows_of(self, word: str, before: Token | None) -> Sequence[int]:
-        """The pieces of a word after another token of its sentence."""
+    def rows_of(self, sentence: Sequence[Token]) -> Iterable[Sequence[int]]:
+        """The pieces of every word of a sentence; a sentence begins with a blank."""
         first = entity_rows(self.entities).stop
-        pieces = self.divide(f" {word}" if follows_blank(before, word) else word)
-        if not pieces:
-            raise ValueError(f"the tokenizer of the base model has no piece for {word!r:.80}")
-        return [first + piece for piece in pieces]
+        written = [token if isinstance(token, str) else f"[{token}]" for token in sentence]
+        blanks = chain(" ", islice(spaces_before(written), 1, None))
+        for token, blank in zip(sentence, blanks, strict=False):
+            pieces = self.divide(f"{blank}{token}") if isinstance(token, str) else ()
+            if isinstance(token, str) and not pieces:
+                raise ValueError(f"the tokenizer of the base model has no piece for {token!r:.80}")
+            yield [first + piece for piece in pieces]
 
     def save(self, folder: Path) -> None:
         """Write how the text was read; the pieces belong to the base model."""

@@ -20,7 +20,7 @@ of the word next to them. No word contains white space.
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -270,3 +270,25 @@ def _inline_chains(sentences: list[list[str]]) -> list[list[Mention]]:
             if match := _INLINE_ENTITY.match(word):
                 chains.setdefault(int(match[1]), []).append(Mention(s, w, w + 1))
     return list(chains.values())
+
+
+_CLOSING = frozenset({".", ",", ";", ":", "!", "?", "...", "…", ")", "]", "}", "”", "»", "%"})
+_OPENING = frozenset({"(", "[", "{", "“", "«", "$", "£", "€", "#"})
+_CLITICS = tuple(f"{mark}{end}" for mark in "'’" for end in ("s", "re", "ve", "ll", "d", "m"))
+_NOT = ("n't", "n’t")
+
+
+def as_prose(words: Iterable[str]) -> str:
+    """Join words to running text."""
+    written = list(words)
+    return "".join(s + word for s, word in zip(spaces_before(written), written, strict=True))
+
+
+def spaces_before(words: Iterable[str]) -> Iterator[str]:
+    """A space or an empty string before each word: none before a point or a clitic, for example."""
+    quoted, glued = False, True
+    for word in words:
+        closes = word in _CLOSING or word.lower() in (*_CLITICS, *_NOT) or (word == '"' and quoted)
+        yield "" if closes or glued else " "
+        glued = word in _OPENING or (word == '"' and not quoted)
+        quoted ^= word == '"'

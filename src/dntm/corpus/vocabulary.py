@@ -9,7 +9,7 @@ vocabulary knows how its text was read, so that other texts are read in the same
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import ClassVar, Literal, Self, TypeVar
@@ -149,9 +149,9 @@ class Vocabulary:
         """The row of a word (<unk> if it has none) or of an entity."""
         return self._row(token) if isinstance(token, str) else self.entity_row(token)
 
-    def rows_of(self, word: str, before: Token | None) -> Sequence[int]:  # noqa: ARG002
-        """The rows of a word after another token of its sentence: here always one."""
-        return (self.row(word),)
+    def rows_of(self, sentence: Sequence[Token]) -> Iterable[Sequence[int]]:
+        """The rows of every word of a sentence, here always one; none for entities."""
+        return ((self._row(token),) if isinstance(token, str) else () for token in sentence)
 
     def _row(self, word: str) -> int:
         row = self._rows.get(word, UNK)

@@ -75,9 +75,7 @@ def complete(
                 batch, _score(model, vocabulary, batch, before, state), strict=True
             ):
                 found[active[copy.document]].append((scores[0], scores[1:].sum()))
-        encoded = [
-            encode_sentences([documents[d][s]], vocabulary, allocators[d]) for d in active
-        ]
+        encoded = [encode_sentences([documents[d][s]], vocabulary, allocators[d]) for d in active]
         window = model.plan(
             [rows.sentences for rows in encoded], evictions=[rows.evictions for rows in encoded]
         )

@@ -140,9 +140,11 @@ class Parameters(nn.Module):
         self, rows: Int[Tensor, " entities"], d: Float[Tensor, "entities context_dim"]
     ) -> Float[Tensor, "entities hidden_dim"]:
         """Eq. 10: the output embeddings of the entities in these rows, given their states d."""
-        own = self.terms[ENTITY_ROWS] if ENTITY_ROWS in self.terms else self.output
-        first = entity_rows(self.config.entities).start if own is not self.output else 0
-        y = nn.functional.embedding(rows - first, own.get_parameter("weight"))
+        y = nn.functional.embedding(rows, self.output.weight)
+        if self.config.is_pretrained:
+            first = entity_rows(self.config.entities).start
+            own = self.terms[ENTITY_ROWS].get_parameter("weight")
+            y = y + nn.functional.embedding(rows - first, own)
         return y if self.W_dy is None else y + nn.functional.linear(d, self.W_dy)
 
     def paper_parameters(self) -> dict[str, Tensor]:

@@ -65,7 +65,7 @@ class PastState(NamedTuple):
 
 
 class PretrainedCore(nn.Module):
-    """The layers of a base model; they are not parameters of the core, so no checkpoint has them."""
+    """The layers of a base model. They are not parameters of the core: no checkpoint has them."""
 
     decoder: nn.Module
 
@@ -73,7 +73,7 @@ class PretrainedCore(nn.Module):
         super().__init__()
         object.__setattr__(self, "decoder", base.decoder)
 
-    def _apply(self, fn: Any, recurse: bool = True) -> Any:  # noqa: FBT001, FBT002
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
         self.decoder._apply(fn, recurse)
         return super()._apply(fn, recurse)
 

@@ -157,9 +157,7 @@ class Engine:
 
     def encode(self, sentences: Iterable[Sequence[Token]], slots: SlotAllocator) -> DocumentRows:
         """The rows of the next sentences, and which slots are reassigned in each."""
-        return encode_sentences(
-            sentences, self.models.vocabulary, slots, self.lexicon.spelled
-        )
+        return encode_sentences(sentences, self.models.vocabulary, slots, self.lexicon.spelled)
 
     def advance(
         self,

@@ -20,11 +20,12 @@ from torch import Tensor
 
 from dntm.corpus.document import Token
 from dntm.corpus.entity_slots import Eviction
+from dntm.corpus.text import as_prose
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows
 from dntm.reader.engine import Engine, ModelPair, next_token
 from dntm.reader.reading import NATS, Plain, Unit
 from dntm.reader.streaming import ReadingPosition
-from dntm.reader.text import GAP, as_prose, tokens_of
+from dntm.reader.text import GAP, tokens_of
 
 Choose = Literal["both", "words", "entities"]
 _AT_ONCE = 64

@@ -16,7 +16,7 @@ from dntm.corpus.anonymize import AnonymizeConfig, find_entities
 from dntm.corpus.document import Document, Span, Token, check
 from dntm.corpus.entities import PRONOUNS, Lexicon
 from dntm.corpus.resolver import Resolver, resolve
-from dntm.corpus.text import WORD_RULES, document_of
+from dntm.corpus.text import WORD_RULES, as_prose, document_of
 from dntm.corpus.vocabulary import From
 
 Kind = Literal["chains", "names", "unknown", "inline", "resolver", "none"]
@@ -25,27 +25,6 @@ Kinds = Kind | Sequence[Kind] | None
 GAP = "[]"
 """A missing word."""
 _WORD = re.compile("|".join((r"\[\d{0,6}\]", *WORD_RULES)))
-
-_CLOSING = frozenset({".", ",", ";", ":", "!", "?", "...", "…", ")", "]", "}", "”", "»", "%"})
-_OPENING = frozenset({"(", "[", "{", "“", "«", "$", "£", "€", "#"})
-_CLITICS = tuple(f"{mark}{end}" for mark in "'’" for end in ("s", "re", "ve", "ll", "d", "m"))
-_NOT = ("n't", "n’t")
-
-
-def as_prose(words: Iterable[str]) -> str:
-    """Join words to running text."""
-    written = list(words)
-    return "".join(s + word for s, word in zip(spaces_before(written), written, strict=True))
-
-
-def spaces_before(words: Iterable[str]) -> Iterator[str]:
-    """A space or an empty string before each word: none before a point or a clitic, for example."""
-    quoted, glued = False, True
-    for word in words:
-        closes = word in _CLOSING or word.lower() in (*_CLITICS, *_NOT) or (word == '"' and quoted)
-        yield "" if closes or glued else " "
-        glued = word in _OPENING or (word == '"' and not quoted)
-        quoted ^= word == '"'
 
 
 @dataclass(frozen=True, slots=True)
