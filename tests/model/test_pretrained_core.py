@@ -17,6 +17,7 @@ from dntm.model.config import ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.pretrained_core import CoreMemory, EntityRows
 from dntm.model.scorer import Scorer
+from dntm.reader.reader import Reader
 from tests.model.tiny_base import write_base
 
 pytest.importorskip("transformers")
@@ -219,6 +220,27 @@ def test_an_adapter_is_refused_on_other_weights(base: BaseModel, tmp_path: Path)
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected lstm, transformer, or the folder"):
         load_base(str(tmp_path))
+
+
+def test_a_reader_gives_each_word_the_surprisal_of_its_pieces(
+    base: BaseModel, tmp_path: Path
+) -> None:
+    save_pretrained(build(base).float(), base.vocabulary(3), tmp_path / "adapter")
+    reader = Reader.from_pretrained(tmp_path / "adapter")
+
+    reading = reader.read("The old heron saw Orla. Then Orla ate the fish.", unit="nats")
+
+    words = [token.word for sentence in reading.sentences for token in sentence.tokens]
+    assert words == "The old heron saw Orla . Then Orla ate the fish .".split()
+    entities = [token.entity for sentence in reading.sentences for token in sentence.tokens]
+    assert [entities[4], entities[7]] == [1, 1]
+    document = AnonymizedDocument(
+        name="orla",
+        sentences=[["The", "old", "heron", "saw", 1, "."], ["Then", 1, "ate", "the", "fish", "."]],
+    )
+    [scores] = Scorer(*from_pretrained(tmp_path / "adapter")).score([document])
+    found = [-token.surprisal for sentence in reading.sentences for token in sentence.tokens]
+    assert found == pytest.approx(scores.tolist(), abs=1e-4)
 
 
 def test_naming_needs_one_row_per_word(base: BaseModel) -> None:

@@ -84,8 +84,13 @@ class DocumentRows:
     """Each begins with <bos> and ends with <eos>, if the vocabulary has sentence ends."""
     evictions: Sequence[Sequence[Eviction]]
     """Of each sentence."""
-    widths: Sequence[int] = ()
-    """The number of rows of every predicted token, if a token can have several."""
+    widths: Sequence[Sequence[int]] = ()
+    """The number of rows of every token of each sentence, if a token can have several."""
+
+    def part(self, start: int, count: int) -> "DocumentRows":
+        """Some consecutive sentences."""
+        own = slice(start, start + count)
+        return DocumentRows(self.sentences[own], self.evictions[own], self.widths[own])
 
 
 def encode(document: AnonymizedDocument, vocabulary: Vocabulary) -> DocumentRows:
@@ -105,10 +110,11 @@ def encode_sentences(
     """
     rows: list[list[int]] = []
     evictions: list[list[Eviction]] = []
-    widths: list[int] = []
+    widths: list[list[int]] = []
     for sentence in sentences:
         slots, evicted = allocator.assign(sentence)
         rows.append([BOS])
+        widths.append([])
         places: list[int] = []
         words = vocabulary.rows_of([spelled(t) if isinstance(t, str) else t for t in sentence])
         for token, slot, own in zip(sentence, slots, words, strict=True):
@@ -116,7 +122,7 @@ def encode_sentences(
                 own = (UNK if slot is None else row_of_entity(slot),)  # noqa: PLW2901
             places.append(len(rows[-1]) - 1)
             rows[-1].extend(own)
-            widths.append(len(own))
+            widths[-1].append(len(own))
         if vocabulary.ends:
             rows[-1].append(EOS)
         evictions.append([e._replace(position=places[e.position]) for e in evicted])

@@ -16,6 +16,9 @@ from dntm.corpus.document import Token
 from dntm.corpus.text import spaces_before
 from dntm.corpus.vocabulary import Vocabulary, entity_rows
 
+_BLANKS = "Ġ▁"
+"""How tokenizers write a blank at the beginning of a piece."""
+
 
 @dataclass(frozen=True)
 class PieceVocabulary(Vocabulary):
@@ -43,6 +46,10 @@ class PieceVocabulary(Vocabulary):
             if isinstance(token, str) and not pieces:
                 raise ValueError(f"the tokenizer of the base model has no piece for {token!r:.80}")
             yield [first + piece for piece in pieces]
+
+    def whole_words(self) -> Sequence[str]:
+        """Of each piece that begins with a blank, the rest; a part of a word is empty."""
+        return [piece[1:] if piece[0] in _BLANKS else "" for piece in self.words]
 
     def save(self, folder: Path) -> None:
         """Write how the text was read; the pieces belong to the base model."""

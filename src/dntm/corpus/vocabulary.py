@@ -171,6 +171,10 @@ class Vocabulary:
         entities = [f"[{entity}]" for entity in range(1, self.entities + 1)]
         return [*SPECIALS, *entities, *self.words]
 
+    def whole_words(self) -> Sequence[str]:
+        """The word of each row of `words`; empty for parts of words."""
+        return self.words
+
     def save(self, folder: Path) -> None:
         """Write `vocab.txt`, and if known `text_settings.json` and `counts.txt`."""
         text = "".join(f"{label}\n" for label in self.labels())

@@ -116,7 +116,7 @@ def _score(
 
 def _row(position: int, sentence: DocumentRows) -> int:
     """The row that predicts the token at a position of a single sentence."""
-    return sum(sentence.widths[:position]) if sentence.widths else position
+    return sum(sentence.widths[0][:position]) if sentence.widths else position
 
 
 def _batches(copies: Sequence[_Copy]) -> Iterator[Sequence[_Copy]]:

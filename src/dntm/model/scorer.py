@@ -139,13 +139,18 @@ class Scorer:
                 yield _by_token(ScoredStates(np.concatenate(log_ps), torch.cat(hs)), rows.widths)
 
 
-def _by_token(scored: ScoredStates, widths: Sequence[int]) -> ScoredStates:
+def _by_token(scored: ScoredStates, widths: Sequence[Sequence[int]]) -> ScoredStates:
     """Add up the pieces of each token, if tokens have several."""
-    if not len(widths):
+    if not widths:
         return scored
-    first = np.cumsum([0, *widths[:-1]])
+    first = first_rows([width for sentence in widths for width in sentence])
     h = scored.h[indices(first, scored.h)] if len(scored.h) else scored.h
     return ScoredStates(np.add.reduceat(scored.log_p, first), h)
+
+
+def first_rows(widths: Sequence[int]) -> Int[np.ndarray, " tokens"]:
+    """The index of the first of each token's rows."""
+    return np.cumsum([0, *widths[:-1]])
 
 
 @contextmanager

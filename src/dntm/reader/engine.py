@@ -6,10 +6,10 @@ The static model is the first of these that is available:
     a baseline in the folder `static` of the checkpoint
     the model itself with d_e = 0, that is without memory
 
-Both compute in double precision by default, so that results do not depend on what else is in the
-batch: they differ by 3e-6 nats between batches in single precision, and by 1e-14 in double
-precision. Whole texts are read in batches, a window of sentences at a time; a stream is read
-sentence by sentence. Both give one `SentenceScores` per sentence.
+Both compute in double precision by default (single with a pretrained core), so that results do not
+depend on what else is in the batch: they differ by 3e-6 nats between batches in single precision,
+and by 1e-14 in double precision. Whole texts are read in batches, a window of sentences at a time;
+a stream is read sentence by sentence. Both give one `SentenceScores` per sentence.
 """
 
 import math
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -31,17 +31,18 @@ from dntm.corpus.vocabulary import Vocabulary
 from dntm.files import folder_of
 from dntm.model.checkpoint import best_of
 from dntm.model.config import NEED_DYNAMIC_INPUT
-from dntm.model.fast.window import EncodedDocument, Evictions, windows
+from dntm.model.fast.window import windows
 from dntm.model.language_model import BlockScores, DynamicTextModel, score_block
 from dntm.model.parameters import State
-from dntm.model.scorer import Scorer
+from dntm.model.scorer import Scorer, first_rows
 from dntm.reader.text import PreparedText
 
 SENTENCES = 20
 """Sentences of a text per window."""
 _RANKED = 256
 """Tokens whose distributions are in memory at the same time."""
-Precision = Literal["double", "single"]
+Precision = Literal["auto", "double", "single"]
+"""auto: double, or single for a pretrained core."""
 Values = Float[np.ndarray, " predicted"]
 
 
@@ -57,7 +58,7 @@ class ModelPair:
 
     @classmethod
     def load(
-        cls, path: Path | str | None, static: Path | str | None, precision: Precision = "double"
+        cls, path: Path | str | None, static: Path | str | None, precision: Precision = "auto"
     ) -> "ModelPair":
         """Load a run folder or a checkpoint, and its static model."""
         folder = folder_of(path)
@@ -81,8 +82,9 @@ def without_memory(model: DynamicTextModel) -> DynamicTextModel:
     with torch.device("meta"):  # every tensor is replaced
         static = DynamicTextModel(replace(model.config, variant="baseline", extensions=kept))
     static.core, static.output = model.core, model.output
+    static.x.load_state_dict(model.x.state_dict(), strict=False, assign=True)
     static.x.weight = model.x.weight
-    for name in kept:
+    for name in static.terms:
         static.terms[name] = model.terms[name]
     return static
 
@@ -103,8 +105,10 @@ def baseline(path: Path, vocabulary: Vocabulary) -> DynamicTextModel:
 
 
 def _for_inference(model: DynamicTextModel, precision: Precision) -> DynamicTextModel:
-    if precision not in ("double", "single"):
-        raise ValueError(f"precision {precision!r}, expected double or single")
+    if precision not in get_args(Precision):
+        raise ValueError(f"precision {precision!r}, expected auto, double or single")
+    if precision == "auto":
+        precision = "single" if model.config.is_pretrained else "double"
     cast = model.double() if precision == "double" else model.float()
     return cast.eval().requires_grad_(requires_grad=False)
 
@@ -122,7 +126,17 @@ class SentenceScores:
     after: Float[Tensor, "entities context_dim"]
     """d of every slot."""
     rows: Sequence[int]
-    """The sentence's rows, with <bos> and <eos>."""
+    """<bos>, and the row of every token; of a token with several rows, the first."""
+
+    def by_token(self, widths: Sequence[int]) -> "SentenceScores":
+        """From scores of rows to scores of tokens; an entropy is that before the first row."""
+        if not widths:
+            return self
+        first = first_rows(widths)
+        log_p = (np.add.reduceat(column, first) for column in (self.dynamic, self.static))
+        entropies = (column[first] for column in (self.entropy, self.static_entropy))
+        rows = [self.rows[0], *(self.rows[place + 1] for place in first)]
+        return SentenceScores(*log_p, *entropies, self.before, self.after, rows)
 
 
 class States(NamedTuple):
@@ -161,8 +175,7 @@ class Engine:
 
     def advance(
         self,
-        texts: Sequence[EncodedDocument],
-        evictions: Evictions,
+        texts: Sequence[DocumentRows],
         states: States,
         pool: Executor | None = None,
     ) -> tuple[list[list[SentenceScores]], States]:
@@ -170,9 +183,10 @@ class Engine:
 
         In a `pool` the static model reads at the same time as the dynamic one.
         """
+        sentences, evictions = [t.sentences for t in texts], [t.evictions for t in texts]
 
         def read(model: DynamicTextModel, state: State) -> BlockScores:
-            return score_block(model, model.plan(texts, evictions=evictions), state)
+            return score_block(model, model.plan(sentences, evictions=evictions), state)
 
         models = self.models
         submitted = pool and pool.submit(read, models.static, states.static)
@@ -189,10 +203,11 @@ class Engine:
         with ThreadPoolExecutor(1) as pool:
             for window in windows(sentences, SENTENCES, evictions):
                 before = States(*(state.select(window.kept) for state in states))
-                found, states = self.advance(window.sentences, window.evictions, before, pool)
+                some = [encoded[d].part(window.start, SENTENCES) for d in window.documents]
+                found, states = self.advance(some, before, pool)
                 scores: list[list[SentenceScores]] = [[] for _ in texts]
-                for document, some in zip(window.documents, found, strict=True):
-                    scores[document] = some
+                for document, own in zip(window.documents, found, strict=True):
+                    scores[document] = own
                 yield scores
 
     def sentence_nats(
@@ -239,16 +254,18 @@ def next_token(
 
 
 def _by_sentence(
-    texts: Sequence[Sequence[Sequence[int]]], dynamic: BlockScores, static: BlockScores
+    texts: Sequence[DocumentRows], dynamic: BlockScores, static: BlockScores
 ) -> list[list[SentenceScores]]:
     """The scores of each sentence of each text."""
     found: list[list[SentenceScores]] = []
-    firsts = np.cumsum([0, *map(len, texts)])
+    firsts = np.cumsum([0, *(len(text.sentences) for text in texts)])
     values = (dynamic.log_p, static.log_p, dynamic.entropies, static.entropies)
     for text, first, *columns in zip(texts, firsts, *values, strict=False):
-        own = slice(first, first + len(text))
-        cuts = np.cumsum([len(sentence) - 1 for sentence in text])[:-1]
-        parts = (np.split(column, cuts) if len(text) else [] for column in columns)
-        scores = zip(*parts, dynamic.begins[own], dynamic.ends[own], text, strict=True)
-        found.append([SentenceScores(*score) for score in scores])
+        own = slice(first, first + len(text.sentences))
+        cuts = np.cumsum([len(sentence) - 1 for sentence in text.sentences])[:-1]
+        parts = (np.split(column, cuts) if len(cuts) else [column] for column in columns)
+        states = (dynamic.begins[own], dynamic.ends[own], text.sentences)
+        scores = [SentenceScores(*score) for score in zip(*parts, *states, strict=True)]
+        found.append([s.by_token(w) for s, w in zip(scores, text.widths, strict=True)]
+                     if text.widths else scores)  # fmt: skip
     return found

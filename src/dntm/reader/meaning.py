@@ -89,13 +89,15 @@ class Meanings:
     def spaces(self) -> Mapping[str, "Space"]:
         """The input and the output layer; built on first use, since scores do not need them."""
         entities = entity_rows(self._vocabulary.entities)
-        places = list(islice(content_words(self._vocabulary.words), COMPARED))
-        words = [self._vocabulary.words[place] for place in places]
+        whole = self._vocabulary.whole_words()
+        places = list(islice(content_words(whole), COMPARED))
+        words = [whole[place] for place in places]
         rows = torch.tensor([entities.stop + place for place in places], dtype=torch.long)
         rarity = RARITY * torch.tensor([place + _RANK_OFFSET for place in places]).float().log()
         x, output = self._model.x, self._model.output
         layers = {"input": (x.weight, x.entity), "output": (output.weight, self._model.y_entity)}
-        return {name: Space(layer, words, rows, entities, rarity) for name, layer in layers.items()}
+        unseen = range(entities.start, entities.stop), self._model.config.context_dim
+        return {name: Space(layer, words, rows, unseen, rarity) for name, layer in layers.items()}
 
     @cached_property
     def _topic(self) -> Topic:
@@ -183,9 +185,10 @@ class Space:
         layer: tuple[Float[Tensor, "vocabulary dim"], Callable[[Tensor, Tensor], Tensor]],
         words: Sequence[str],
         rows: Int[Tensor, " words"],
-        entities: slice,
+        unseen: tuple[Sequence[int], int],
         rarity: Float[Tensor, " words"],
     ) -> None:
+        """`unseen` are the rows of entities and the size of their d."""
         self.rarity = rarity
         """The frequency correction of each word's logit."""
         self._weight, self._of_entity = layer
@@ -196,7 +199,8 @@ class Space:
         self.mean = vectors.mean(0) if len(words) else weight.mean(0)
         centered = vectors - self.mean
         lengths = centered.norm(dim=1).clamp_min(_LEAST)
-        unread = _unit(weight[entities] - self.mean).mean(0)
+        zeros = weight.new_zeros(len(unseen[0]), unseen[1])
+        unread = _unit(self._of_entity(torch.tensor(unseen[0]), zeros) - self.mean).mean(0)
         self.unread = centered @ unread / lengths
         """The mean similarity of each word to entities not yet mentioned."""
         # Single precision finds the words; their values are computed in double precision.

@@ -160,6 +160,7 @@ def fill_gap(
     """
     if candidates < 0:
         raise ValueError(f"candidates is {candidates}, expected 0 (all words) or more")
+    _check_rows(engine.models.vocabulary)
     tokens = tokens_of(sentence, position.names, position.surfaces, engine.lexicon)
     if (gaps := tokens.count(GAP)) != 1:
         raise ValueError(f"the sentence has {gaps} gaps, expected one: {GAP}")
@@ -225,6 +226,7 @@ class Sampling:
 
 def sample(models: ModelPair, position: ReadingPosition, sampling: Sampling) -> Continuation:
     """Sample sentences that follow a position."""
+    _check_rows(models.vocabulary)
     generator = torch.Generator().manual_seed(sampling.seed)
     model, state = models.dynamic, position.states.dynamic
     forbidden = _forbidden(position.slots.occupied(), models.vocabulary)
@@ -248,6 +250,11 @@ def sample(models: ModelPair, position: ReadingPosition, sampling: Sampling) -> 
         entities=[[labels.entity(row) for row in rows] for rows in sentences],
         text=" ".join(as_prose(sentence) for sentence in words),
     )
+
+
+def _check_rows(vocabulary: Vocabulary) -> None:
+    if not vocabulary.ends:
+        raise ValueError("gaps and continuations need one row per word, not pieces of words")
 
 
 def _forbidden(slots: Iterable[int], vocabulary: Vocabulary) -> Tensor:

@@ -71,7 +71,7 @@ class Reader:
         static: Path | str | None = None,
         resolver: Resolver | None = None,
         *,
-        precision: Precision = "double",
+        precision: Precision = "auto",
     ) -> Self:
         """Load a run folder or a checkpoint; if `path` is omitted, the bundled model.
 

@@ -100,9 +100,7 @@ class ReadingBuilder:
         slots = position.slots.copy()
         tokens = [word.token for word in self.text.sentences[self.index]]
         encoded = self._engine.encode([tokens], slots)
-        [scores], states = self._engine.advance(
-            [encoded.sentences], [encoded.evictions], position.states
-        )
+        [scores], states = self._engine.advance([encoded], position.states)
         [read] = self.add(scores)
         return read, replace(
             position,
@@ -123,8 +121,8 @@ class ReadingBuilder:
         """Every predicted token of a sentence."""
         follows = 0
         last = words[-1].end if words else 0
-        end = Word(END, (END,), last, last)
-        for place, word in enumerate([*words, end]):
+        ends = [Word(END, (END,), last, last)] * self._engine.models.vocabulary.ends
+        for place, word in enumerate([*words, *ends]):
             entity = word.token if isinstance(word.token, int) else 0
             occurrence = self.occurrences.get(entity, 0) + 1 if entity else 0
             if entity:

@@ -50,6 +50,8 @@ class WindowText(NamedTuple):
     """Indices of these documents in the previous window: their state is `state.select(kept)`."""
     documents: list[int]
     """Indices of these documents in the batch."""
+    start: int
+    """The number of sentences of each document before the window."""
     evictions: Evictions
 
 
@@ -68,6 +70,7 @@ def windows(
             [len(documents[d]) > end for d in active],
             kept,
             active,
+            start,
             [evictions[d][start:end] for d in active] if evictions else (),
         )
 
