@@ -5,9 +5,10 @@ import pytest
 
 from dntm.corpus.document import Document, Mention, Token
 from dntm.corpus.entities import Lexicon
+from dntm.corpus.text import as_prose
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.reader.reader import Reader
-from dntm.reader.text import PreparedText, as_prose, prepare, tokens_of
+from dntm.reader.text import PreparedText, prepare, tokens_of
 from tests.reader.small import LEXICON, LOWER, checkpoint
 
 

@@ -17,9 +17,9 @@ def count_sentences(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     calls: list[object] = []
     advance = Engine.advance
 
-    def counted(self: Engine, texts: Any, evictions: Any, states: Any, pool: Any = None) -> Any:
-        calls.extend(sentence for text in texts for sentence in text)
-        return advance(self, texts, evictions, states, pool)
+    def counted(self: Engine, texts: Any, states: Any, pool: Any = None) -> Any:
+        calls.extend(sentence for text in texts for sentence in text.sentences)
+        return advance(self, texts, states, pool)
 
     monkeypatch.setattr(Engine, "advance", counted)
     return calls

@@ -8,6 +8,7 @@ the last hidden states; models that change them further are refused.
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ class BaseModel:
 def load_base(name: str) -> BaseModel:
     """Load a model by its folder, GGUF file or id; ValueError if it cannot be used."""
     try:
-        import transformers
+        transformers: Any = import_module("transformers")
     except ImportError:
         raise ValueError(
             f"core {name!r} is neither lstm nor transformer, and a pretrained core needs the "

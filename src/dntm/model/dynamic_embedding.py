@@ -24,6 +24,8 @@ from dntm.model.term import Observation, Stateless, Term
 class DynamicEmbedding(nn.Module):
     """A table of embeddings and, if the input layer is dynamic, W_dx."""
 
+    weight: Tensor
+
     def __init__(self, rows: int, dim: int, context_dim: int | None) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(rows, dim))

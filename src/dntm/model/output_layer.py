@@ -140,6 +140,9 @@ class Scores(NamedTuple):
 class OutputLayer(nn.Module):
     """Output embeddings y (`weight`) and biases b."""
 
+    weight: Tensor
+    b: Tensor
+
     def __init__(self, rows: int, dim: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(rows, dim))
@@ -154,8 +157,7 @@ class OutputLayer(nn.Module):
         self, query: Query, targets: Int[Tensor, " tokens"], rows: SampledRows | None = None
     ) -> Float[Tensor, ""]:
         """The sum of -log p(target) in nats, or with `rows` an estimate of it."""
-        y: Tensor = self.weight
-        b: Tensor = self.b
+        y, b = self.weight, self.b
         copies: tuple[Tensor | None, Tensor | None] = (None, None)
         if query.copies is not None:
             copies = query.copies.log_sum(), query.copies.log_sum_of(targets)

@@ -67,7 +67,7 @@ class PastState(NamedTuple):
 class PretrainedCore(nn.Module):
     """The layers of a base model. They are not parameters of the core: no checkpoint has them."""
 
-    decoder: nn.Module
+    decoder: Any
 
     def __init__(self, base: BaseModel) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class PretrainedCore(nn.Module):
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         self.decoder._apply(fn, recurse)
-        return super()._apply(fn, recurse)
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Nothing to draw."""
@@ -117,7 +117,7 @@ class PretrainedCore(nn.Module):
             real[0] = True
         # Each <bos> has the state of the last token before it.
         last = np.cumsum(real) - (past is None)
-        cache = DynamicCache(None if past is None else past.keys)
+        cache: Any = DynamicCache(None if past is None else past.keys)
         h = x[:0] if past is None else past.h.unsqueeze(0)
         if real.any():
             read = x.index_select(0, indices(np.flatnonzero(real), x)).unsqueeze(0)
@@ -129,8 +129,6 @@ class PretrainedCore(nn.Module):
 
 class BaseEmbedding(DynamicEmbedding):
     """The frozen input embeddings of a base model, and learned rows for entities."""
-
-    weight: Tensor
 
     def __init__(self, base: BaseModel, entities: int, context_dim: int | None) -> None:
         nn.Module.__init__(self)
@@ -173,9 +171,6 @@ def _begin(
 
 class BaseOutput(OutputLayer):
     """The frozen output embeddings of a base model; special tokens have no probability."""
-
-    weight: Tensor
-    b: Tensor
 
     def __init__(self, base: BaseModel, x: BaseEmbedding, entities: int) -> None:
         nn.Module.__init__(self)

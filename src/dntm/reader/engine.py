@@ -133,10 +133,14 @@ class SentenceScores:
         if not widths:
             return self
         first = first_rows(widths)
-        log_p = (np.add.reduceat(column, first) for column in (self.dynamic, self.static))
-        entropies = (column[first] for column in (self.entropy, self.static_entropy))
-        rows = [self.rows[0], *(self.rows[place + 1] for place in first)]
-        return SentenceScores(*log_p, *entropies, self.before, self.after, rows)
+        return replace(
+            self,
+            dynamic=np.add.reduceat(self.dynamic, first),
+            static=np.add.reduceat(self.static, first),
+            entropy=self.entropy[first],
+            static_entropy=self.static_entropy[first],
+            rows=[self.rows[0], *(self.rows[place + 1] for place in first)],
+        )
 
 
 class States(NamedTuple):
