@@ -44,7 +44,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/.made
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[coref,dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[coref,pretrained,dev]"
 	touch $@
 
 # The tests of the page use Debian's chromium and are skipped if it cannot be installed
