@@ -126,6 +126,20 @@ def test_the_pass_with_gradients_has_the_same_values(base: BaseModel, variant: V
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
 
 
+def test_at_first_the_memory_changes_nothing(base: BaseModel) -> None:
+    rows = encode(DOCUMENT, base.vocabulary(3)).sentences
+    found = []
+    for variant in ("baseline", "both"):
+        config = replace(build(base).config, variant=variant)
+        model = DynamicTextModel(config, torch.Generator().manual_seed(1)).double().eval()
+        with torch.no_grad():  # random draws differ between the variants
+            for name in ("x.own", "terms.entity-rows.weight"):
+                model.get_parameter(name).fill_(0.1)
+        found.append(model.score(model.plan([rows]), model.initial_state(1))[0][0])
+
+    assert found[0] == pytest.approx(found[1], abs=1e-12)
+
+
 def test_words_have_the_probabilities_of_transformers(base: BaseModel) -> None:
     from transformers import AutoModelForCausalLM
 

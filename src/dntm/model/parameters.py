@@ -88,6 +88,8 @@ class Parameters(nn.Module):
         rest = [term for term in self.ordered_terms if term not in first]
         for part in (self.output, *first, self.x, self.core, self.memory, *rest):
             part.reset_parameters(generator)
+        if config.is_pretrained and self.W_dy is not None:
+            nn.init.zeros_(self.W_dy)  # like W_dx: at first the memory changes nothing
         if config.tied:
             self.output.weight = self.x.weight
 
