@@ -27,7 +27,6 @@ def unchecked() -> Iterator[None]:
         ({"dropout_context": -0.1}, "dropout_context is -0.1"),
         ({"variant": "neither"}, "variant is 'neither', expected one of baseline"),
         ({"merging": "sum"}, "merging is 'sum', expected one of gru-relu"),
-        ({"core": "gpt"}, "core is 'gpt', expected one of lstm, transformer"),
         ({"extensions": ("cache",)}, "'cache', expected one of entity-residual, salience"),
         ({"extensions": ("salience", "salience")}, "extensions salience salience, expected each"),
         ({"vocabulary": 53, "entities": 50}, "vocabulary is 53"),

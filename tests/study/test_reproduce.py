@@ -90,8 +90,10 @@ def test_a_signal_ends_the_study_and_all_of_its_runs(
 ) -> None:
     study = tmp_path / "study"
     process = subprocess.Popen(
-        reproduce(corpus, study), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+        reproduce(corpus, study), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        # A shell that runs the tests in the background ignores Ctrl-C for them.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )  # fmt: skip
     while not list(study.glob("runs/*/machine.json")) and process.poll() is None:
         time.sleep(0.05)
 

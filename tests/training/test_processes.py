@@ -14,7 +14,7 @@ from dntm.model.config import ModelConfig
 from dntm.model.fast.window import windows
 from dntm.model.language_model import DynamicTextModel
 from dntm.training.batches import tokens_of_windows
-from dntm.training.processes import stop_signals
+from dntm.training.processes import Interrupted, stop_signals
 from dntm.training.run_folder import RunFolder
 from tests.training.test_training import dataset  # noqa: F401 (a fixture)
 
@@ -89,7 +89,7 @@ def test_a_signal_after_the_last_batch_is_not_lost() -> None:
             signal.raise_signal(signal.SIGINT)
             assert stopped == [signal.SIGINT]
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted):
         run()
 
 

@@ -42,6 +42,8 @@ class Hiding:
 
     def __init__(self, recipe: Recipe, vocabulary: Vocabulary) -> None:
         self.hide, self.reveal = recipe.hide, recipe.reveal
+        if self.is_random and not vocabulary.ends:
+            raise ValueError("hide and reveal need one row per word, not pieces of words")
         self.vocabulary, self.lexicon = vocabulary, Lexicon(vocabulary)
         self.nameable = nameable(vocabulary)
         self.words = infrequent(vocabulary)
@@ -74,6 +76,8 @@ class Hiding:
             for sentence in tokens
         ]
         rows = encode(AnonymizedDocument(name=document.name, sentences=sentences), self.vocabulary)
+        if not self.vocabulary.ends:
+            return TrainingDocument(rows, [[0] * len(sentence) for sentence in rows.sentences])
         answers: dict[Token, int] = {
             number: names.get(t, 0) if isinstance(t, int) else self.vocabulary.row(t)
             for t, number in numbers.items()

@@ -63,7 +63,7 @@ def stop_signals() -> Iterator[list[int]]:
         for number, handler in previous.items():
             signal.signal(number, handler)
     if stopped:  # after the last batch
-        signal.raise_signal(stopped[0])
+        raise Interrupted
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,59 @@
+"""Training on a pretrained core: what belongs to entities learns; a resumed run has equal bits."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dntm.model.base_model import load_base
+from dntm.model.config import ModelConfig
+from dntm.study.config import RECIPES
+from dntm.training import run_folder
+from dntm.training.config import TrainConfig
+from dntm.training.language_modeling import train_run
+from tests.model.tiny_base import write_base
+from tests.training.small_pretraining import interrupt_often
+from tests.training.test_training import stories
+
+pytest.importorskip("transformers")
+
+
+@pytest.fixture(scope="module", name="base")
+def _base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_base(tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(scope="module", name="dataset")
+def _dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return stories(tmp_path_factory.mktemp("stories"), 30)
+
+
+@pytest.fixture(autouse=True)
+def _fresh_base() -> Iterator[None]:
+    yield
+    load_base.cache_clear()
+
+
+def settings(base: Path, dataset: Path, run: Path) -> TrainConfig:
+    model = ModelConfig(core=str(base), context_dim=8, extensions=("salience",))
+    training = replace(RECIPES["adapter"][1], learning_rate=0.02)
+    return TrainConfig(dataset=dataset, output_dir=run, model=model, training=training)
+
+
+def test_an_adapter_learns_and_resumes_to_the_same_bits(
+    base: Path, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    progress = [p for p in train_run(settings(base, dataset, whole)) if p.tokens]
+    monkeypatch.setattr(run_folder, "CHECKPOINT_SECONDS", 0.0)
+    config = settings(base, dataset, parts)
+
+    resumes = interrupt_often(lambda resume: train_run(config, resume=resume), 12)
+
+    losses = [p.loss / p.tokens for p in progress]
+    assert sum(losses[-5:]) < sum(losses[:5]) - 1
+    assert resumes > 1
+    weights = "best/model.safetensors"
+    assert (whole / weights).read_bytes() == (parts / weights).read_bytes()
+    assert not (whole / "best" / "vocab.txt").exists()
