@@ -15,7 +15,7 @@ The rows of the sentences have <bos> but no <eos>. The first <bos> of a document
 model's own beginning of a text; the others stand for the last token of the sentence before them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -267,7 +267,10 @@ class CoreMemory(EntityMemory):
         core: PretrainedCore,
         past: PastState,
     ) -> tuple[Float[Tensor, "places hidden_dim"], PastState]:
-        """Read sentence by sentence, each with the states of the entities before it."""
+        """Read left to right, each sentence with the states of the entities before it.
+
+        Sentences that mention nothing that the others have just merged are read together.
+        """
         layout, merges = window.layout, window.merges
         assert self.merging is not None
         merger = self.merging.bind()
@@ -277,19 +280,52 @@ class CoreMemory(EntityMemory):
         state_at = np.full(len(layout.tokens), -1)
         state_at[window.entity_places] = window.entity_rows
         starts = np.searchsorted(layout.sentence, np.arange(len(layout.document) + 1))
-        for sentence, document in enumerate(layout.document.tolist()):
-            places = layout.read[starts[sentence] : starts[sentence + 1]]
+        for first, end in self._together(window, starts, state_at, dynamic=W_dx is not None):
+            document, places = layout.document[first], layout.read[starts[first] : starts[end]]
             mentions = np.flatnonzero(state_at[places] >= 0)
             x = words.index_select(0, indices(places, words))
             x = add_dynamic_terms(x, W_dx, table, mentions, state_at[places[mentions]])
             own, after[document] = core.read(x, layout.tokens[places] == BOS, after[document])
             h[indices(places, h)] = own
-            for m in np.flatnonzero(merges.sentence == sentence).tolist():
-                before = own[merges.position[m] - 1].unsqueeze(0)
-                inputs = merger.inputs(self.contexts(before, own[-1:]))
+            merged = np.flatnonzero((merges.sentence >= first) & (merges.sentence < end))
+            merged = merged[np.argsort(merges.state[merged])]
+            inputs = merger.inputs(self._contexts_of(window, h, merged))
+            for m, context in zip(merged.tolist(), inputs, strict=True):
                 previous = table[merges.previous[m]].unsqueeze(0)
-                table[merges.state[m]] = merger.merge(inputs, previous)[0]
+                table[merges.state[m]] = merger.merge(context.unsqueeze(0), previous)[0]
         return h, PastState(tuple(after))
+
+    @staticmethod
+    def _together(
+        window: Window,
+        starts: Int[np.ndarray, " bounds"],
+        state_at: Int[np.ndarray, " places"],
+        *,
+        dynamic: bool,
+    ) -> Iterator[tuple[int, int]]:
+        """Runs of sentences of one document whose inputs do not depend on each other."""
+        layout, merges = window.layout, window.merges
+        first, fresh = 0, set[int]()
+        for sentence, document in enumerate(layout.document):
+            used = state_at[layout.read[starts[sentence] : starts[sentence + 1]]].tolist()
+            if document != layout.document[first] or (dynamic and not fresh.isdisjoint(used)):
+                yield first, sentence
+                first, fresh = sentence, set()
+            fresh.update(merges.state[merges.sentence == sentence].tolist())
+        yield first, len(layout.document)
+
+    def _contexts_of(
+        self,
+        window: Window,
+        h: Float[Tensor, "places hidden_dim"],
+        merged: Int[np.ndarray, " mentions"],
+    ) -> Float[Tensor, "mentions context_dim"]:
+        """The contexts of these mentions, given the core's states."""
+        layout, sentence = window.layout, window.merges.sentence[merged]
+        before = np.searchsorted(layout.sentence, sentence) + window.merges.position[merged] - 1
+        ends = np.searchsorted(layout.sentence, sentence, side="right") - 1
+        states = (h.index_select(0, indices(layout.read[p], h)) for p in (before, ends))
+        return self.contexts(*states)
 
     def _table(
         self,
@@ -300,25 +336,16 @@ class CoreMemory(EntityMemory):
     ) -> Float[Tensor, "states state_dim"]:
         """The table of all states, given the core's states in the window."""
         table = state.table(window, self.initial_row(state.d))
-        merges, layout = window.merges, window.layout
         assert self.merging is not None
-        begins = np.searchsorted(layout.sentence, merges.sentence)
-        ends = np.searchsorted(layout.sentence, merges.sentence, side="right") - 1
-        before, end = (
-            h.index_select(0, indices(layout.read[places], h))
-            for places in (begins + merges.position - 1, ends)
-        )
-        merger = self.merging.bind()
-        inputs = merger.inputs(dropout(self.contexts(before, end)))
-        order = np.argsort(merges.state)
-        previous, done = merges.previous[order], 0
+        merger, order = self.merging.bind(), np.argsort(window.merges.state)
+        inputs = merger.inputs(dropout(self._contexts_of(window, h, order)))
+        previous, done = window.merges.previous[order], 0
         while done < len(order):
             # All merges whose previous states are in the table.
             waiting = np.flatnonzero(previous[done:] >= len(table))
             until = done + int(waiting[0]) if len(waiting) else len(order)
             states = table.index_select(0, indices(previous[done:until], h))
-            merged = inputs.index_select(0, indices(order[done:until], h))
-            table = torch.cat((table, merger.merge(merged, states)))
+            table = torch.cat((table, merger.merge(inputs[done:until], states)))
             done = until
         return table
 

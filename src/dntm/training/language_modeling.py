@@ -57,6 +57,7 @@ def train_run(
     config: TrainConfig, *, resume: bool = False, device: Device = "auto"
 ) -> Generator[Progress, None, None]:
     """Train as configured, into `config.output_dir`; the test split is not read."""
+    torch.set_float32_matmul_precision(config.training.matmul_precision)
     dataset = Dataset.open(config.dataset).check_content()
     config, vocabulary = fit_to_base(config, dataset.vocabulary)
     config = config.for_vocabulary(vocabulary)
