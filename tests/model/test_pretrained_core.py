@@ -14,8 +14,9 @@ from dntm.corpus.vocabulary import BOS, entity_rows
 from dntm.model.base_model import BaseModel, load_base
 from dntm.model.checkpoint import from_pretrained, save_pretrained
 from dntm.model.config import Variant
+from dntm.model.core_memory import CoreMemory
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.pretrained_core import CoreMemory, EntityRows
+from dntm.model.pretrained_core import EntityRows
 from dntm.model.scorer import Scorer
 from tests.model.tiny_base import build, write_base
 
@@ -58,8 +59,9 @@ def plain_scores(
     x, scores = [base.x[base.start].double()], []
     y = torch.cat((torch.zeros(entities.stop, base.y.shape[1]), base.y)).double()
 
-    def states() -> torch.Tensor:
-        found: torch.Tensor = decoder(inputs_embeds=torch.stack(x)[None]).last_hidden_state[0]
+    def states(layer: int = -1) -> torch.Tensor:
+        output = decoder(inputs_embeds=torch.stack(x)[None], output_hidden_states=True)
+        found: torch.Tensor = output.hidden_states[layer][0]
         return found
 
     for sentence in rows.sentences:
@@ -84,9 +86,9 @@ def plain_scores(
                 token = base.x[row - entities.stop].double()
             x.append(token)
         if isinstance(memory, CoreMemory) and memory.merging is not None:
-            h, merger = states(), memory.merging.bind()
+            g, merger = states(round(base.layers * 2 / 3)), memory.merging.bind()
             for before, e in mentions:
-                pair = torch.cat((unit(h[before]), unit(h[-1])))
+                pair = torch.cat((unit(g[before]), unit(g[-1])))
                 context = torch.relu(memory.W_hd @ pair + memory.b_d)[None]
                 previous = d.get(e, memory.merging.initial(context))[None]
                 d[e] = merger.merge(merger.inputs(context), previous)[0]

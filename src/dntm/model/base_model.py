@@ -33,6 +33,7 @@ class BaseModel:
     """Of the weights."""
     decoder: nn.Module
     """Turns embeddings into hidden states."""
+    layers: int
     x: Tensor
     """Input embeddings of the pieces."""
     y: Tensor
@@ -98,6 +99,7 @@ def load_base(name: str) -> BaseModel:
         revision=options.get("revision") or getattr(model.config, "_commit_hash", None) or "",
         sha256=_digest(model),
         decoder=model.get_decoder(),
+        layers=model.config.get_text_config().num_hidden_layers,
         x=model.get_input_embeddings().weight.detach(),
         y=head.weight.detach(),
         b=None if head.bias is None else head.bias.detach(),

@@ -21,6 +21,7 @@ from dntm.corpus.vocabulary import entity_rows
 from dntm.model.base_model import BaseModel, load_base
 from dntm.model.config import ModelConfig
 from dntm.model.core import Core
+from dntm.model.core_memory import CoreMemory
 from dntm.model.dynamic_embedding import DynamicEmbedding, DynamicOutput
 from dntm.model.entity_memory import EntityMemory, MemoryState
 from dntm.model.extensions.registry import DYNAMIC_OUTPUT, build_terms
@@ -29,7 +30,6 @@ from dntm.model.output_layer import OutputLayer
 from dntm.model.pretrained_core import (
     BaseEmbedding,
     BaseOutput,
-    CoreMemory,
     EntityRows,
     PretrainedCore,
 )

@@ -1,0 +1,180 @@
+"""CoreMemory: the entity memory of a pretrained core (beyond the paper).
+
+Contexts are states of the core itself instead of a BiLSTM's:
+
+    d'_e = ReLU(W_hd [n(g_{t-1}); n(g_end)] + b_d),   n(g) = g / rms(g)          for Eq. 6
+
+g are the states after two thirds of the layers. g_{t-1} is the one before the mention, g_end the
+one at the end of its sentence; both were read
+with d_{e,i-1}, so the model reads left to right, sentence by sentence. For training, a first pass
+without gradients makes the contexts; a second one reads all sentences at once. Both give the same
+h. Gradients reach the memory through x_e and y_e, but not through the states in the contexts.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from dntm.corpus.vocabulary import BOS
+from dntm.model.config import ModelConfig
+from dntm.model.core import Core, Dropout
+from dntm.model.dynamic_embedding import add_dynamic_terms
+from dntm.model.entity_memory import EntityMemory, MemoryState
+from dntm.model.fast.layout import indices
+from dntm.model.fast.recurrence import Deferred
+from dntm.model.fast.window import Window
+from dntm.model.merging import merging_function
+from dntm.model.pretrained_core import PastState, PretrainedCore, Unread
+
+
+class CoreMemory(EntityMemory):
+    """A memory whose contexts are states of the core."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        nn.Module.__init__(self)
+        self.entities, self.encoder = config.entities, None
+        self.merging = merging_function(config.merging, config.context_dim)
+        self.W_hd = nn.Parameter(torch.empty(config.context_dim, 2 * config.hidden_dim))
+        self.b_d = nn.Parameter(torch.empty(config.context_dim))
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights; W_hd preserves the variance of its input through the ReLU."""
+        nn.init.kaiming_uniform_(self.W_hd, nonlinearity="relu", generator=generator)
+        nn.init.zeros_(self.b_d)
+        assert self.merging is not None
+        self.merging.reset_parameters(generator)
+
+    def contexts(
+        self,
+        before: Float[Tensor, "mentions hidden_dim"],
+        end: Float[Tensor, "mentions hidden_dim"],
+    ) -> Float[Tensor, "mentions context_dim"]:
+        """d'_e from the states before the mentions and at the ends of their sentences."""
+        states = torch.cat((_normalized(before), _normalized(end)), 1)
+        return torch.relu(torch.addmm(self.b_d, states, self.W_hd.t()))
+
+    def forward(  # noqa: PLR0917
+        self,
+        window: Window,
+        words: Sequence[Float[Tensor, "_ embedding_dim"]],
+        state: MemoryState,
+        W_dx: Deferred | None,
+        dropout: Dropout,
+        core: Core,
+        past: PastState,
+    ) -> tuple[
+        Float[Tensor, "states state_dim"],
+        tuple[Float[Tensor, "places hidden_dim"], PastState] | None,
+    ]:
+        """The table of all states; without gradients, also what the core has read."""
+        assert isinstance(core, PretrainedCore)
+        h, middle, after = self._read_ahead(window, words[0], state, W_dx, core, past)
+        table = self._table(window, middle, state, dropout)
+        return table, None if torch.is_grad_enabled() else (h, after)
+
+    @torch.no_grad()
+    def _read_ahead(  # noqa: PLR0917
+        self,
+        window: Window,
+        words: Float[Tensor, "places embedding_dim"],
+        state: MemoryState,
+        W_dx: Deferred | None,
+        core: PretrainedCore,
+        past: PastState,
+    ) -> tuple[Float[Tensor, "places hidden_dim"], Float[Tensor, "places hidden_dim"], PastState]:
+        """Read left to right, each sentence with the states of the entities before it.
+
+        Sentences that mention nothing that the others have just merged are read together.
+        """
+        layout, merges = window.layout, window.merges
+        assert self.merging is not None
+        merger = self.merging.bind()
+        known = state.table(window, self.initial_row(state.d))
+        table = torch.cat((known, known.new_zeros(len(merges.state), known.shape[1])))
+        h, middle, after = torch.zeros_like(words), torch.zeros_like(words), list(past.documents)
+        state_at = np.full(len(layout.tokens), -1)
+        state_at[window.entity_places] = window.entity_rows
+        starts = np.searchsorted(layout.sentence, np.arange(len(layout.document) + 1))
+        runs = self._together(window, starts, state_at, dynamic=W_dx is not None)
+        while some := [own.pop(0) for own in runs.values() if own]:
+            unread, places = [], [layout.read[starts[first] : starts[end]] for first, end in some]
+            for (first, _), own in zip(some, places, strict=True):
+                mentions = np.flatnonzero(state_at[own] >= 0)
+                x = words.index_select(0, indices(own, words))
+                x = add_dynamic_terms(x, W_dx, table, mentions, state_at[own[mentions]])
+                begins = layout.tokens[own] == BOS
+                unread.append(Unread(x, begins, after[layout.document[first]]))
+            for (first, end), own, read in zip(some, places, core.read(unread), strict=True):
+                h[indices(own, h)], middle[indices(own, h)] = read.h, read.middle
+                after[layout.document[first]] = read.past
+                merged = np.flatnonzero((merges.sentence >= first) & (merges.sentence < end))
+                merged = merged[np.argsort(merges.state[merged])]
+                inputs = merger.inputs(self._contexts_of(window, middle, merged))
+                for m, context in zip(merged.tolist(), inputs, strict=True):
+                    previous = table[merges.previous[m]].unsqueeze(0)
+                    table[merges.state[m]] = merger.merge(context.unsqueeze(0), previous)[0]
+        return h, middle, PastState(tuple(after))
+
+    @staticmethod
+    def _together(
+        window: Window,
+        starts: Int[np.ndarray, " bounds"],
+        state_at: Int[np.ndarray, " places"],
+        *,
+        dynamic: bool,
+    ) -> dict[int, list[tuple[int, int]]]:
+        """For each document, runs of sentences whose inputs do not depend on each other."""
+        layout, merges = window.layout, window.merges
+        runs: dict[int, list[tuple[int, int]]] = {}
+        fresh: set[int] = set()
+        for sentence, document in enumerate(layout.document.tolist()):
+            used = state_at[layout.read[starts[sentence] : starts[sentence + 1]]].tolist()
+            own = runs.setdefault(document, [])
+            if not own or (dynamic and not fresh.isdisjoint(used)):
+                own.append((sentence, sentence))
+                fresh = set()
+            own[-1] = (own[-1][0], sentence + 1)
+            fresh.update(merges.state[merges.sentence == sentence].tolist())
+        return runs
+
+    def _contexts_of(
+        self,
+        window: Window,
+        middle: Float[Tensor, "places hidden_dim"],
+        merged: Int[np.ndarray, " mentions"],
+    ) -> Float[Tensor, "mentions context_dim"]:
+        """The contexts of these mentions, given the states of the middle layer."""
+        layout, sentence = window.layout, window.merges.sentence[merged]
+        before = np.searchsorted(layout.sentence, sentence) + window.merges.position[merged] - 1
+        ends = np.searchsorted(layout.sentence, sentence, side="right") - 1
+        places = (indices(layout.read[p], middle) for p in (before, ends))
+        return self.contexts(*(middle.index_select(0, own) for own in places))
+
+    def _table(
+        self,
+        window: Window,
+        middle: Float[Tensor, "places hidden_dim"],
+        state: MemoryState,
+        dropout: Dropout,
+    ) -> Float[Tensor, "states state_dim"]:
+        """The table of all states, given the middle layer's states in the window."""
+        table = state.table(window, self.initial_row(state.d))
+        assert self.merging is not None
+        merger, order = self.merging.bind(), np.argsort(window.merges.state)
+        inputs = merger.inputs(dropout(self._contexts_of(window, middle, order)))
+        previous, done = window.merges.previous[order], 0
+        while done < len(order):
+            # All merges whose previous states are in the table.
+            waiting = np.flatnonzero(previous[done:] >= len(table))
+            until = done + int(waiting[0]) if len(waiting) else len(order)
+            states = table.index_select(0, indices(previous[done:until], table))
+            table = torch.cat((table, merger.merge(inputs[done:until], states)))
+            done = until
+        return table
+
+
+def _normalized(h: Float[Tensor, "mentions hidden_dim"]) -> Float[Tensor, "mentions hidden_dim"]:
+    return nn.functional.rms_norm(h, (h.shape[1],))
