@@ -86,6 +86,8 @@ def visit(browser: Browser) -> Iterator[Callable[[str], Page]]:
 
     yield opened
     for context in contexts:
+        for page in context.pages:  # a handler may still wait for the server
+            page.unroute_all(behavior="ignoreErrors")
         context.close()
     assert not [problem for problem in problems if "status of 4" not in problem]
     assert {host for host in hosts if not host.startswith("blob")} == addresses
