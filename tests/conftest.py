@@ -1,11 +1,12 @@
 """What all tests share: the fixtures' folder, the real corpora where they are, shape checks."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from jaxtyping import install_import_hook
+from jaxtyping import config, install_import_hook
 
 # A busy machine must not fail a test: examples have no time limit
 settings.register_profile("dntm", deadline=None)
@@ -26,6 +27,14 @@ install_import_hook(
 
 FIXTURES = Path(__file__).parent / "fixtures"
 DATA = Path(os.environ.get("DNTM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Shapes are not checked: for tests that repeat one computation hundreds of times."""
+    config.update("jaxtyping_disable", True)  # noqa: FBT003
+    yield
+    config.update("jaxtyping_disable", False)  # noqa: FBT003
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def test_the_work_of_a_mention_is_that_of_the_equations() -> None:
 
 def test_training_is_measured_from_the_command_line(tmp_path: Path) -> None:
     numbers = tmp_path / "numbers.json"
-    sizes = [f"--model.{name}-dim=8" for name in ("embedding", "hidden", "encoder", "context")]
+    sizes = [f"--model.{name}-dim=32" for name in ("embedding", "hidden", "encoder", "context")]
     options = [*sizes, "--model.vocabulary=80", "--batch=1", "--rounds=1", "--threads=1"]
 
     done = subprocess.run(
@@ -91,6 +91,7 @@ def test_training_is_measured_from_the_command_line(tmp_path: Path) -> None:
     assert f"machine          {found['machine']}" in done.stdout
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_the_other_benchmarks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baselines, "training_memory_gb", lambda *_: 0.0)
     (tmp_path / "tale.txt").write_text(f"{STORY}\n\n" * 20, encoding="utf-8")

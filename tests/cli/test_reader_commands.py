@@ -133,12 +133,12 @@ def test_continue_and_fill_print_the_results_of_the_reader(
 ) -> None:
     reader = Reader.from_pretrained(model)
 
-    run("continue", story, "--model", model, "--seed", "3", "--samples", "2")
+    run("continue", story, "--model", model, "--seed=3", "--samples=2", "--tokens=9")
     continued = capsys.readouterr().out.splitlines()
     run("fill", "[2] met [].", "--history", story, "--model", model, "--top", "1")
     filled = capsys.readouterr().out.splitlines()
 
-    assert continued == [reader.continue_text(STORY, seed=seed).text for seed in (3, 4)]
+    assert continued == [reader.continue_text(STORY, tokens=9, seed=s).text for s in (3, 4)]
     best = reader.fill("[2] met [].", STORY)[0]
     assert filled[1].startswith(best.word)
     assert f"{best.surprisal:.3f}" in filled[1]

@@ -16,5 +16,6 @@ def finished(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study that ran without interruption."""
     study = tmp_path_factory.mktemp("finished") / "study"
     done = subprocess.run(reproduce(corpus, study, "--jobs", "2"), check=True, capture_output=True)
-    (study.parent / "printed.txt").write_bytes(done.stdout)
+    (study.parent / "stdout.txt").write_bytes(done.stdout)
+    (study.parent / "stderr.txt").write_bytes(done.stderr)
     return study

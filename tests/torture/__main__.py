@@ -35,7 +35,7 @@ def attacks(folder: Path, amount: Amount, seed: int) -> dict[str, Callable[[], I
     train, pretrain, build, reproduce = amount.kills
 
     def killed() -> Iterable[Tally]:
-        kills.make(made)
+        kills.write_corpus(made)
         yield kills.kill_build(made, build, seed)
         yield kills.kill_train(made, train, seed)
         yield kills.kill_pretrain(made, pretrain, seed)

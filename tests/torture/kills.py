@@ -32,6 +32,15 @@ ACTS = ("forged iron", "kneaded dough", "sang songs", "sold salt")
 
 def make(folder: Path) -> Path:
     """A corpus, a dataset, a run and a pretraining, each of them small."""
+    write_corpus(folder)
+    for command in (_build(folder, "dataset"), _train(folder, "run"), _pretrain(folder)):
+        code, said = wait(start(command, folder / "log.txt"), folder / "log.txt")
+        assert code == 0, said
+    return folder
+
+
+def write_corpus(folder: Path) -> Path:
+    """The corpus and the text alone: each attack makes what it kills, and leaves it complete."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = random.Random(5)
     for split, count in (("train", 24), ("dev", 4), ("test", 4)):
@@ -40,9 +49,6 @@ def make(folder: Path) -> Path:
         (folder / "corpus" / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
     text = "".join(f"{rng.choice(('Ann', 'Bo'))} {rng.choice(ACTS)} again.\n" for _ in range(400))
     (folder / "words.txt").write_text(text)
-    for command in (_build(folder, "dataset"), _train(folder, "run"), _pretrain(folder)):
-        code, said = wait(start(command, folder / "log.txt"), folder / "log.txt")
-        assert code == 0, said
     return folder
 
 

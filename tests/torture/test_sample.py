@@ -15,7 +15,7 @@ KILLS = """
 import sys
 from pathlib import Path
 from tests.torture import kills
-made = kills.make(Path(sys.argv[1]))
+made = kills.write_corpus(Path(sys.argv[1]))
 attacks = (kills.kill_build, kills.kill_train, kills.kill_pretrain)
 for tally in (attack(made, 2, 1) for attack in attacks):
     print(tally.what, tally.tried, *tally.problems)

@@ -55,11 +55,11 @@ def interrupt_often(start: Callable[[bool], Generator[Progress, None, None]], mo
         resumes += 1
 
 
-def pretrain(*arguments: str, processes: int = 1) -> subprocess.CompletedProcess[str]:
-    python = [sys.executable, "-m"]
-    launch = [*python, "torch.distributed.run", "--nproc-per-node", str(processes), "-m"]
+def pretrain_on_two(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command on two processes."""
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m"]
     return subprocess.run(
-        [*(launch if processes > 1 else python), "dntm", "pretrain", *arguments],
+        [*launch, "dntm", "pretrain", *arguments],
         capture_output=True,
         text=True,
         check=False,

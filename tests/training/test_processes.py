@@ -1,6 +1,7 @@
 """Runs on several processes under torchrun: the same losses, and resuming after one dies."""
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -23,11 +24,10 @@ SIZES = [f"--model.{name}-dim=8" for name in ("embedding", "hidden", "encoder", 
 NO_DROPOUT = [f"--model.dropout-{name}=0" for name in ("embedding", "hidden", "context")]
 
 
-def command(dataset: Path, run: Path, processes: int, *more: str) -> list[str]:  # noqa: F811
-    launch = [*TORCHRUN, str(processes), "-m", "dntm"] if processes > 1 else [sys.executable, "-m"]
-    name = [] if processes > 1 else ["dntm"]
-    where = ["--dataset", str(dataset), "--output-dir", str(run)]
-    return [*launch, *name, "train", *where, *SIZES, *NO_DROPOUT, "--training.batch=5", *more]
+def command(dataset: Path, run: Path, *more: str) -> list[str]:  # noqa: F811
+    where = ["--dataset", str(dataset), "--output-dir", str(run), "--training.epochs=400"]
+    recipe = [*SIZES, *NO_DROPOUT, "--training.batch=5"]
+    return [*TORCHRUN, "2", "-m", "dntm", "train", *where, *recipe, *more]
 
 
 def environment() -> dict[str, str]:
@@ -64,19 +64,20 @@ with processes() as group:
 """
 
 
-def test_processes_add_up_to_the_gradient_of_the_whole_batch(tmp_path: Path) -> None:
-    (tmp_path / "gradients.py").write_text(GRADIENTS)
-    for processes in ("1", "2"):
-        launch = [*TORCHRUN, processes] if processes > "1" else [sys.executable]
-        done = subprocess.run(
-            [*launch, str(tmp_path / "gradients.py"), str(tmp_path / processes)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=environment(),
-        )
-        assert done.returncode == 0, done.stderr
+def test_processes_add_up_to_the_gradient_of_the_whole_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "gradients.py"
+    script.write_text(GRADIENTS)
 
+    done = subprocess.run(
+        [*TORCHRUN, "2", str(script), str(tmp_path / "2")],
+        capture_output=True, text=True, check=False, env=environment(),
+    )  # fmt: skip
+    monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path / "1")])
+    runpy.run_path(str(script))
+
+    assert done.returncode == 0, done.stderr
     one, two = (torch.load(tmp_path / processes) for processes in ("1", "2"))
     assert any(gradient.abs().max() > 0.01 for gradient in one.values())
     for name, gradient in one.items():
@@ -115,7 +116,7 @@ def test_a_killed_process_ends_the_run_and_it_resumes(
 ) -> None:
     run = tmp_path / "run"
     started = subprocess.Popen(
-        command(dataset, run, 2, "--training.epochs=400"),
+        command(dataset, run),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -129,7 +130,7 @@ def test_a_killed_process_ends_the_run_and_it_resumes(
     started.communicate(timeout=120)
     before = (run / "metrics.jsonl").read_text()
     again = subprocess.Popen(
-        command(dataset, run, 2, "--training.epochs=400", "--resume"),
+        command(dataset, run, "--resume"),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -89,6 +89,7 @@ def outcome(run: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_model_learns_all_that_a_sentence_tells(
     dataset: Path, tmp_path: Path, variant: Variant
@@ -131,17 +132,18 @@ def test_training_never_reads_the_test_split(
     assert list(results["splits"]) == ["dev"]
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_a_run_stopped_at_any_batch_resumes_to_the_same_bits(
-    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The folder's name is part of the settings, so both runs need the same one.
     run = tmp_path / "run"
-    dntm.train(config(dataset, run))
+    dntm.train(config(few, run))
     expected = outcome(run)
     run.rename(tmp_path / "whole")
     monkeypatch.setattr(run_folder, "CHECKPOINT_SECONDS", 0.0)
 
-    resumes = interrupt_often(lambda resume: train_run(config(dataset, run), resume=resume), 9)
+    resumes = interrupt_often(lambda resume: train_run(config(few, run), resume=resume), 5)
 
     assert resumes > 3
     assert outcome(run) == expected

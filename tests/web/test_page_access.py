@@ -13,6 +13,7 @@ from tests.web.using import read, unfold
 
 def test_everything_can_be_reached_with_the_keyboard(page: Page) -> None:
     page.get_by_label("Text", exact=True).fill(TEXT)
+    expect(page.get_by_role("button", name="Read", exact=True)).to_be_enabled()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.get_by_role("status")).to_contain_text("sentences in")
