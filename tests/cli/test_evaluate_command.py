@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -135,20 +133,6 @@ def test_a_cache_is_tuned_in_memory_and_leaves_no_file(
         for added in ("-cache", "")
     )
     assert cached["nats"] <= plain["nats"] + 1e-6  # tuned on these documents
-
-
-def test_help_needs_no_torch() -> None:
-    code = (
-        "import sys; from dntm.cli.main import main\n"
-        "try: main([*sys.argv[1:], '--help'])\n"
-        "except SystemExit: sys.exit('torch' in sys.modules)"
-    )
-
-    for command in ("evaluate", "evaluate-meaning", "export"):
-        done = subprocess.run(
-            [sys.executable, "-c", code, command], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
 
 
 def test_a_pretraining_run_is_evaluated_by_the_recall_of_its_encoder(
