@@ -165,3 +165,16 @@ def test_what_is_no_pair_is_refused() -> None:
         stacked([a, fewer])
     with pytest.raises(ValueError, match="'every' is not a valid Group"):
         group_sums(run(1), "every")
+
+
+def test_a_baseline_that_is_always_wrong_has_a_difference_but_no_ratio() -> None:
+    counts = np.full(3, 2)
+    wrong, right = (
+        DocumentSums(("a", "b", "c"), value * counts[None].astype(float), counts, perplexity=False)
+        for value in (0.0, 1.0)
+    )
+
+    found = paired_bootstrap(wrong, right)
+
+    assert found.difference == 1
+    assert np.isnan(found.ratio)

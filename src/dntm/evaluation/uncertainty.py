@@ -11,6 +11,7 @@ the mean over seeds of exp(nats / tokens), or of sum / count.
 """
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ class Comparison:
     """`other` minus `baseline`."""
     difference_interval: tuple[float, float]
     ratio: float
-    """`other` divided by `baseline`."""
+    """`other` divided by `baseline`; nan for a mean quantile."""
     ratio_interval: tuple[float, float]
 
 
@@ -167,8 +168,8 @@ def paired_bootstrap(baseline: DocumentSums, other: DocumentSums, *, seed: int =
         other=whole_b,
         difference=whole_b - whole_a,
         difference_interval=interval(b - a),
-        ratio=whole_b / whole_a,
-        ratio_interval=interval(b / a),
+        ratio=whole_b / whole_a if baseline.perplexity else math.nan,
+        ratio_interval=interval(b / a) if baseline.perplexity else (math.nan, math.nan),
     )
 
 
