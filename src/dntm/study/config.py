@@ -88,7 +88,14 @@ _NAMING_TRAINING = dataclasses.replace(
 )
 _ADAPTER = ModelConfig(context_dim=256, extensions=("salience", "unseen-pooling"))
 _ADAPTER_TRAINING = Recipe(
-    batch=1, truncation=40, epochs=1, validations=1, schedule="cosine", warmup=0.05, average=0.99
+    batch=1,
+    truncation=40,
+    epochs=1,
+    validations=1,
+    schedule="cosine",
+    warmup=0.05,
+    average=0.99,
+    matmul_precision="medium",
 )
 RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
     "paper": (ModelConfig(), Recipe()),
