@@ -56,6 +56,7 @@ def pretrain_run(
 
     `reading` is called with the number of words while the text is read.
     """
+    torch.set_float32_matmul_precision(config.training.matmul_precision)
     with processes(device) as group, RunFolder.exclusive(config.output_dir, group) as folder:
         if group.is_first:
             _begin(config, folder, resume=resume, progress=reading)
