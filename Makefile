@@ -2,7 +2,8 @@
 # make test         lint, types, import layers, API reference and tests, as CI runs them
 # make torture      damaged files, kill -9 and odd requests, many of each (docs/reliability.md)
 # make benchmark    speed on this machine (BENCHMARK=train, pretrain, read, data or baselines;
-#                   ARGUMENTS="--threads 1")
+#                   ARGUMENTS="--threads 1"), or plain text compared with gold annotation
+#                   (BENCHMARK=segmentation or unknown_words; ARGUMENTS=OntoGUM's folder)
 # make docs         the API reference from the docstrings, in build/api
 # make default-model   train the bundled model again (default_model.mk)
 

@@ -23,6 +23,10 @@ from dntm.corpus.document import Document, Mention
         ("snake_case & co", "snake _ case & co"),
         ("J. R. Hart met Plan B.", "J. R. Hart met Plan B ."),
         ("the 1990s and 19th, 4x4", "the 1990s and 19th , 4 x 4"),
+        ("Mr. O'Neill's aunt, d’Arcy", "Mr. O'Neill 's aunt , d’Arcy"),
+        ("a Ph.D. at five o'clock", "a Ph.D. at five o'clock"),
+        ("DON'T see p. 5, fig. 2, H5N1", "DO N'T see p. 5 , fig. 2 , H5N1"),
+        ("a fig. Orr et al. came in Jan.", "a fig . Orr et al. came in Jan."),
     ],
 )
 def test_words_follow_the_annotated_corpora(raw: str, words: str) -> None:
@@ -39,6 +43,14 @@ def test_words_follow_the_annotated_corpora(raw: str, words: str) -> None:
         ("He saw e.g. cats and dogs", 1),
         ("What?! Never (or so I think.) Then he slept.", 3),
         ("No. Not now.", 2),
+        ("He came in Jan. 1990 and on Mon. 5 May, see p. 7 or vol. 2.", 1),
+        ("Orr et al. (1990) saw birds, incl. Owls. He left.", 2),
+        ("1. Introduction. 2.1. The method", 2),
+        ("'That looks fun!' Abby exclaimed. 'So it does!' Abby left.", 3),
+        ('"Go!" I said. "Go!" He said no more.', 3),
+        ("He lives in 44/B. He turned to the U.S. The U.S. Army left with J. A. Orr.", 3),
+        ("He said that it was Bo's. Ann knew Dr. May.", 2),
+        ("He died in 2014. [4] [12] She lives.", 2),
     ],
 )
 def test_sentences_end_where_a_reader_would_end_them(paragraph: str, count: int) -> None:
@@ -46,7 +58,7 @@ def test_sentences_end_where_a_reader_would_end_them(paragraph: str, count: int)
 
 
 PLAIN_END = re.compile(
-    r"""[.!?…]+(?:["'”’»)\]]|\s»)*(\s+)(?=(?:["'“‘(\[]|«\s?)*(?:[^\W_a-zß-öø-ÿ]|☀))"""
+    r"""[.!?…]+(?:["'”’»)\]]|\s»)*(?:\s?\[\d{1,3}\])*(\s+)(?=(?:["'“‘(\[]|«\s?)*(?:[^\W_a-zß-öø-ÿ]|☀))"""
 )
 """The rule in its plain form; it takes quadratic time on a long run of marks."""
 
@@ -65,6 +77,15 @@ def test_marks_without_end_are_cut_in_no_time(raw: str) -> None:
     list(text.sentence_bounds(raw * 20_000))
 
     assert time.process_time() - began < 1.0
+
+
+def test_with_inline_markup_a_number_in_brackets_begins_a_sentence() -> None:
+    found = text.sentences_in("[7] saw [2]. [7] left.", inline=True)
+
+    assert [sentence.words for sentence in found] == [
+        ["[7]", "saw", "[2]", "."],
+        ["[7]", "left", "."],
+    ]
 
 
 def read(path: Path, documents: text.Documents, *, inline: bool = False) -> list[Document]:

@@ -24,7 +24,7 @@ from dntm.corpus.document import Span, Token
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.settings import read_yaml
 
-_WORDS = read_yaml(Path(__file__).with_name("closed_words.yaml"))
+_WORDS = read_yaml(Path(__file__).with_name("english.yaml"))
 PRONOUNS = frozenset(_WORDS["pronouns"].split())
 CLOSED = PRONOUNS | frozenset(_WORDS["closed"].split())
 """Closed-class words: neither names nor unknown, whatever the vocabulary."""

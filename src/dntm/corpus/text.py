@@ -3,15 +3,18 @@ r"""Plain text: paragraphs, sentences and words, with the position of every word
 Words follow the conventions of the annotated corpora (OntoNotes, GUM, LitBank), so that a model
 trained on those reads plain text in the same tokens:
 
-- letters stay together; a hyphen, a slash or any other sign is a word of its own;
-- clitics are separated: do|n't, Mary|'s, they|'ll;
+- letters stay together, with the digits after them (H5N1); a hyphen, a slash or any other sign is a
+  word of its own;
+- clitics are separated: do|n't, Mary|'s, they|'ll; other apostrophes inside names stay (O'Neill);
 - numbers keep inner points and commas (3.14, 10,000); initials and abbreviations keep their point
-  (U.S., Mr., e.g., No. before a number); several points are one word (...);
+  (U.S., Ph.D., Mr., No. before a number); several points are one word (...);
 - with inline markup, [3] is one word and a mention of entity 3.
 
-A sentence ends at . ! ? or ... and any closing quotes and brackets, if white space and a capital, a
-digit, an opening quote or an emoji follow. It does not end after a title (Mr.) or a single initial
-(J. Smith). The end of a paragraph always ends a sentence.
+A sentence ends at . ! ? or ... and any closing quotes, brackets and references [3], if white space
+and a capital, a digit, an opening quote or an emoji follow. It does not end after a title (Mr.), an
+item number (2.1.), or a quotation before a name and a verb of speech. After other abbreviations
+(Jan., U.S., J.) it ends only before a capitalized pronoun or closed-class word. The end of a
+paragraph always ends a sentence.
 
 A word is `text[start:end]`. For lookup, letters and their accents are composed (NFC), and invisible
 characters (soft hyphen, byte order mark, variation selector) are removed; they belong to the span
@@ -26,27 +29,30 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from dntm.corpus.document import Block, Document, EmptyInputError, Mention, Span, numbered_lines
+from dntm.settings import read_yaml
 
-TITLES = (
-    *("Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Rev", "Hon", "Messrs", "Mme", "Mlle"),
-    *("Gen", "Col", "Capt", "Lt", "Sgt", "Maj", "Gov", "Sen", "Rep", "Adm", "Cmdr", "Supt"),
-    *("vs", "Fig", "Figs", "Nos", "Vol", "pp", "cf"),
+_ENGLISH = read_yaml(Path(__file__).with_name("english.yaml"))
+_NEVER_LAST, _ABBREVIATIONS, _NUMBERED = (
+    "|".join(_ENGLISH[kind].split()) for kind in ("never_last", "abbreviations", "numbered")
 )
-"""Abbreviations after which a sentence never ends."""
-_ABBREVIATIONS = "|".join([*TITLES, "Jr", "Sr", "Inc", "Ltd", "Co", "Corp", "etc", "viz", "approx"])
+_STARTERS = frozenset(f"{_ENGLISH['pronouns']} {_ENGLISH['closed']}".title().split())
+"""Words that begin a sentence, if they are capitalized after an abbreviation or a quotation."""
 
 WORD_RULES = (
     r"[A-Za-z]++(?![\w.'’])",  # most words: no rule below can apply to them
     r"[,;:]",
-    r"[Nn]os?\.(?=\s*+\d)",  # No. 5
+    rf"(?:{_NUMBERED})\.(?=\s*+\d)",  # No. 5
     r"(?:[^\W\d_]\.){2,}",  # U.S.  e.g.
-    rf"(?:{_ABBREVIATIONS})\.",  # Mr.
-    r"[A-HJ-Z]\.(?=\s+[A-Z])",  # J. Smith
-    r"[^\W\d_]+(?=n['’]t\b)",  # do|n't
-    r"n['’]t\b",
+    r"(?:Ph|LL|Ed|Psy)\.D\.|[BM]\.Sc\.",  # Ph.D.
+    rf"(?:{_NEVER_LAST}|{_ABBREVIATIONS}|etc)\.",  # Mr.
+    r"[A-HJ-Z]\.(?=\s+[A-Z])|[a-z]\.(?=\s*+\d)",  # J. Smith  p. 5
+    r"[ODLdl]['’][A-Z][^\W\d_]++|[Oo]['’]clock\b",  # O'Neill
+    r"[^\W\d_]+(?=n['’]t\b|N['’]T\b)",  # do|n't
+    r"n['’]t\b|N['’]T\b",
     r"['’](?:s|re|ve|ll|d|m|S|RE|VE|LL|D|M)\b",  # Mary|'s
     r"\d+(?:[.,]\d+)*(?:s|st|nd|rd|th)?\b",  # 10,000  1990s  19th
     r"\d+",
+    r"(?<!\d)[^\W\d_]+\d[^\W_]*+",  # H5N1
     r"[^\W\d_]+",
     r"\.{2,}",
     r"-{2,}",
@@ -57,12 +63,17 @@ WORD = re.compile("|".join(WORD_RULES))
 _INLINE_WORD = re.compile("|".join((r"\[\d{1,6}\]", *WORD_RULES)))
 _INLINE_ENTITY = re.compile(r"\[(\d+)\]$")
 _EMOJI = "\u2600-\u27bf\U0001f000-\U0001faff"
-_SENTENCE_END = re.compile(  # possessive, so linear in a run of marks
-    r"""(?<![.!?…])[.!?…]++(?:["'”’»)\]]|\s»)*+(\s++)"""
-    rf"""(?=(?:["'“‘(\[]|«\s?+)*+([^\W_a-zß-öø-ÿ]|[{_EMOJI}]))"""
+_MARKS = r"""(?<![.!?…])[.!?…]++(?:["'”’»)\]]|\s»)*+"""  # possessive: linear in a run of marks
+_REFERENCES = r"(?:\s?+\[\d{1,3}\])*+"  # [3] belongs to the sentence before it
+_BEGINNING = rf"""(?:["'“‘(\[]|«\s?+)*+([^\W_a-zß-öø-ÿ][^\W\d_]*+|[{_EMOJI}])"""
+_SENTENCE_END = re.compile(rf"{_MARKS}{_REFERENCES}(\s++)(?={_BEGINNING})")
+_INLINE_SENTENCE_END = re.compile(rf"{_MARKS}(\s++)(?={_BEGINNING})")
+_ABBREVIATION = re.compile(
+    rf"(?:\b(?:({_NEVER_LAST}|e\.g|i\.e)|{_ABBREVIATIONS})|(?<![\w'’])[A-HJ-Za-z])\.$"
 )
-_NEVER_LAST = re.compile(rf"(?:\b(?:{'|'.join(TITLES)}|e\.g|i\.e)|\b[A-HJ-Z])\.$")
-_NUMBERED = re.compile(r"\b[Nn]os?\.$")
+_BEFORE_NUMBER = re.compile(rf"\b(?:{_NUMBERED})\.$")
+_ITEM = re.compile(r"[\W_]*+(?:\d{1,3}\.)+")
+_SPEECH = re.compile(rf"(?:[A-Z][\w.'’-]*+\s++){{1,3}}(?:{'|'.join(_ENGLISH['speech'].split())})\b")
 _PARAGRAPH_END = re.compile(r"\n[^\S\n]*+\n\s*+")
 _LINE = re.compile(r"[^\n]++")
 
@@ -71,18 +82,28 @@ Documents = Literal["file", "blank-line"]
 with one paragraph per line."""
 
 
-def sentence_bounds(paragraph: str) -> Iterator[tuple[int, int]]:
+def sentence_bounds(paragraph: str, *, inline: bool = False) -> Iterator[tuple[int, int]]:
     """Start and end of each sentence of a paragraph."""
     start = 0
-    for match in _SENTENCE_END.finditer(paragraph):
+    for match in (_INLINE_SENTENCE_END if inline else _SENTENCE_END).finditer(paragraph):
         before, following = match.start(1), match[2]
-        numbered = following.isdecimal() and _NUMBERED.search(paragraph, match.start() - 4, before)
-        never_last = _NEVER_LAST.search(paragraph, match.start() - 12, before)
-        if never_last or numbered or following.islower():
+        if following[0].islower() or not _is_end(paragraph, start, match):
             continue
         yield start, before
         start = match.end(1)
     yield start, len(paragraph)
+
+
+def _is_end(paragraph: str, start: int, match: re.Match[str]) -> bool:
+    """Whether the sentence from `start` ends at these marks."""
+    before, following = match.start(1), match[2]
+    if paragraph[before - 1] in "\"'”’" and (following == "I" or following not in _STARTERS):
+        return not _SPEECH.match(paragraph, match.end(1))
+    if shortened := _ABBREVIATION.search(paragraph, match.start() - 12, before):
+        is_initial = paragraph.startswith(".", match.end(2))
+        return following in _STARTERS and not shortened[1] and not is_initial
+    numbered = following.isdecimal() and _BEFORE_NUMBER.search(paragraph, match.start() - 6, before)
+    return not numbered and not _ITEM.fullmatch(paragraph, start, before)
 
 
 class Sentence(NamedTuple):
@@ -101,7 +122,7 @@ def sentences_in(
     pattern = _INLINE_WORD if inline else WORD
     for number, (begin, end) in enumerate(_paragraphs(text, documents)):
         letters, forms, starts = _letters(text[begin:end])
-        for start, stop in sentence_bounds(letters):
+        for start, stop in sentence_bounds(letters, inline=inline):
             if not spans and starts is None:
                 if words := pattern.findall(letters, start, stop):
                     yield Sentence(words, [], number)
