@@ -14,6 +14,13 @@ LEXICON = Lexicon(Vocabulary(tuple(dict.fromkeys(WORDS.split())), entities=9))
 CHINA = Lexicon(Vocabulary(("the", "sold", "pots", "john", "china", "."), entities=9))
 
 
+NAMED = (
+    "susan mary peter anna smith brown london bridge june friday may us slept woke ate left came "
+    "met saw was we i he then the and on in from talks . ,"
+)
+NAMES = Lexicon(Vocabulary(tuple(NAMED.split()), entities=9))
+
+
 def entities(text: str, *kinds: str, lexicon: Lexicon = LEXICON) -> list[list[str]]:
     """The mentions of each entity, entities by first appearance."""
     reader = EntityFinder(lexicon, kinds or ("names", "unknown"))
@@ -57,6 +64,52 @@ def entities(text: str, *kinds: str, lexicon: Lexicon = LEXICON) -> list[list[st
     ],
 )
 def test_entities_are_found_as_the_docs_say(text: str, expected: list[str]) -> None:
+    assert entities(text) == [mentions.split("|") for mentions in expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Known names at the beginning of a sentence.
+        ("Susan slept. Mary slept. Susan woke. Mary woke.", ["Susan|Susan", "Mary|Mary"]),
+        ("Mary slept. Then Mary ate.", ["Mary|Mary"]),
+        # First and full names, in both orders, whether their words are known or not.
+        ("I met Anna Brandt. Then Anna left.", ["Anna Brandt|Anna"]),
+        ("Anna Kovacs smiled. Kovacs left.", ["Anna Kovacs|Kovacs"]),
+        ("Peter Smith came. Peter left.", ["Peter Smith|Peter"]),
+        ("Peter came. Peter Brown left. Brown ate.", ["Peter|Peter Brown|Brown"]),
+        ("We saw London Bridge. London slept.", ["London Bridge", "London"]),
+        # Weekdays, months and years.
+        ("In June 1987 and on Friday Peter left. Tuesday came. In May", ["Peter"]),
+        ("We saw Theresa May in May.", ["Theresa May"]),
+        # Names with an apostrophe or a hyphen, and single letters.
+        ("Mr. O'Neill left. We met O'Neill.", ["Mr. O'Neill|O'Neill"]),
+        (
+            "We met Anna Fenwick-Smythe. Fenwick-Smythe left.",
+            ["Anna Fenwick - Smythe|Fenwick - Smythe"],
+        ),
+        ("The US met China. US-China talks", ["US|US", "China|China"]),
+        ("He left from 44/B. He saw Q and T.", []),
+        ("He left, a Ph.D.", []),
+    ],
+)
+def test_names_are_found_whether_they_are_in_the_vocabulary_or_not(
+    text: str, expected: list[str]
+) -> None:
+    assert entities(text, lexicon=NAMES) == [mentions.split("|") for mentions in expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("He wallowed and wallowed, demonstrably.", []),
+        ("Demonstrably, he was gelid. He ran to blick.", []),
+        ("She did n't blick. It was very blorp. Uhh, he left.", []),
+        ("He saw a blick. He blicked now.", ["blick|blicked"]),
+        ("He saw the bakery and a giraffe. He ran to florps.", ["bakery", "giraffe", "florps"]),
+    ],
+)
+def test_an_unknown_word_is_an_entity_if_it_can_be_a_noun(text: str, expected: list[str]) -> None:
     assert entities(text) == [mentions.split("|") for mentions in expected]
 
 

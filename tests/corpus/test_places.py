@@ -97,7 +97,8 @@ def test_characters_nobody_sees_belong_to_the_words_they_stand_at() -> None:
 LEXICON = Lexicon(Vocabulary(tuple("the . sat saw a man and left , of".split()), entities=9))
 STORY = (
     'The man saw Karol Vask. "Vask sat," the man said. THE BLICKET LEFT. Blickets sat and saw Mr. '
-    "Vask of No. 5. The President and Ann left, and the zorking man saw a zork. Ann Brandt sat."
+    "Vask of No. 5. The President and Ann left, and the zorking man saw a zork. Ann Brandt sat. "
+    "Mary saw Peter Fenwick-Smythe in June. 'Zounds!' Mary said, demonstrably. Peter left 4/B. He"
 )
 SPLITS = [match.end() for match in re.finditer(r"\s", STORY)]
 

@@ -53,6 +53,17 @@ def test_every_token_has_its_words_group_and_occurrence(reader: Reader) -> None:
     assert [t.end for t in reading.tokens].count(True) == len(reading.sentences) == 4
 
 
+def test_every_word_without_a_row_is_unknown_whether_it_is_an_entity_or_not(
+    reader: Reader,
+) -> None:
+    reading = reader.read("He met Ann Old. He sagged, met a zork, rows in 1987.")
+
+    unknown = [token.word for token in reading.tokens if token.unknown]
+
+    assert unknown == ["Ann Old", "sagged", "zork", "rows", "in", "1987"]
+    assert [token.word for token in reading.tokens if token.entity] == ["Ann Old", "zork"]
+
+
 def test_the_totals_of_the_groups_are_those_of_table_2(reader: Reader) -> None:
     document = anonymized("the 1 2 met", "1 1 left", "2 3 1 .")
 

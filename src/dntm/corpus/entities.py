@@ -3,36 +3,45 @@
 A decision about a word never depends on later words, except the words of its own mention and the
 name after a title.
 
-A **name** is a maximal run of capitalized words. At the beginning of a sentence or quotation every
-word is capitalized; there it is a name if its lower-case form is not known, or if the text has
-written it with a capital inside a sentence before and never in lower case. In a line that is all
+A **name** is a maximal run of capitalized words; hyphens may join them. At the beginning of a
+sentence or quotation every word is capitalized. There it is a name if its lower-case form is not
+known. It is also a name if it is in `names.yaml`, or if the text has written it with a capital
+inside a sentence before, unless the text has written it in lower case. In a line that is all
 capitals so far, only known entities and unknown words are found. A full name, its surname or first
 name, with or without a title, are one entity; of several candidates, the one mentioned last. A
 title alone refers to the entity that had the title last.
 
 An **unknown** word is not in the vocabulary in any spelling and is no regular form of a word in it
-(`climbed` of `climb`). Its inflected forms are one entity. Numbers, single letters, abbreviations
-and closed-class words are never entities.
+(`climbed` of `climb`). It becomes an entity unless its ending or the word before it marks a verb,
+adjective or adverb. The inflected forms of an entity are the same entity. Numbers, single letters,
+abbreviations, weekdays, months and closed-class words are never entities.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dntm.corpus.document import Span, Token
-from dntm.corpus.vocabulary import Vocabulary
+from dntm.corpus.vocabulary import UNK, Vocabulary, is_label
 from dntm.settings import read_yaml
 
 _WORDS = read_yaml(Path(__file__).with_name("english.yaml"))
+_NAMES = read_yaml(Path(__file__).with_name("names.yaml"))
+_FIRST_NAMES = frozenset(_NAMES["first"].split())
+_KNOWN_NAMES = _FIRST_NAMES | frozenset(_NAMES["other"].split())
 PRONOUNS = frozenset(_WORDS["pronouns"].split())
 CLOSED = PRONOUNS | frozenset(_WORDS["closed"].split())
 """Closed-class words: neither names nor unknown, whatever the vocabulary."""
 _TITLES = {title: gender for gender, titles in _WORDS["titles"].items() for title in titles.split()}
 """Titles, and the gender they imply (empty: none)."""
-_NOT_NAMES = frozenset(
-    {"I", "No.", "Nos.", "Fig.", "Figs.", "Vol.", "A.M.", "P.M.", "A.D.", "B.C."}
-)
+_NOT_NAMES = frozenset(_WORDS["not_names"].split())
+_CALENDAR = frozenset(_WORDS["calendar"].split())
+_SURNAMES = frozenset({"March", "May"})
+"""Months that continue a name (Theresa May)."""
+_NOT_NOUN = re.compile(rf"(?:{'|'.join(_WORDS['not_noun_endings'].split())})$")
+_BEFORE_NO_NOUN = frozenset(_WORDS["before_no_noun"].split())
+_INTERJECTIONS = frozenset(_WORDS["interjections"].split())
 _OPENS = frozenset({'"', "“", "‘", "«", "„", "'", "(", "[", ":", "*", "•", "...", "…"})
 """After these a word may be capitalized because a quotation or item begins."""
 _ENDS = frozenset({".", "!", "?"})
@@ -83,6 +92,11 @@ class Lexicon:
     def row(self, token: Token) -> int:
         """The row of a word (<unk> if it has none) or of an entity."""
         return self.vocabulary.row(self.spelled(token) if isinstance(token, str) else token)
+
+    def has_rows(self, words: Iterable[str]) -> bool:
+        """Whether every word has a row; labels such as [1] are no words."""
+        spelled = [self.spelled(word) for word in words if not is_label(word)]
+        return not any(UNK in rows for rows in self.vocabulary.rows_of(spelled))
 
     def is_ordinary(self, word: str) -> bool:
         """Whether its lower-case form is known or is a regular form of a known word."""
@@ -153,12 +167,12 @@ class EntityFinder:
                 found.append(Span(w, end, self._first + entity))
                 self._time += 1
                 self._entities[entity].last = self._time
+            for place in range(w, end):
+                if words[place][0].islower():
+                    self._small.add(words[place])
+                elif sentence.marks_name(place):
+                    self._inside.add(words[place].lower())
             w = end
-        for w, word in enumerate(words):
-            if word[0].islower():
-                self._small.add(word)
-            elif sentence.marks_name(w):
-                self._inside.add(word.lower())
         return found
 
     def _mention(self, sentence: "Capitals", w: int) -> tuple[int, int | None]:
@@ -171,30 +185,41 @@ class EntityFinder:
                     return end, self._full[name]
         if self.names and self._is_name(sentence, w):
             end = w + 1
-            while end < len(words) and sentence.continues_name(end):
-                end += 1
+            while size := self._more(sentence, end):
+                end += size
+            if all(len(word.rstrip(".")) == 1 for word in words[w:end]):
+                return end, None
             return end, self._name(words[w:end], initial=not sentence.marks_name(w))
-        return w + 1, self._unknown(words[w])
+        return w + 1, self._unknown(words, w)
+
+    def _more(self, sentence: "Capitals", end: int) -> int:
+        """How many words continue a name: a capitalized word, or a hyphen and such a word."""
+        words = sentence.words
+        hyphen = end + 1 < len(words) and words[end] == "-"
+        if hyphen and any((words[w].lower(),) in self._full for w in (end - 1, end + 1)):
+            return 0
+        return (1 + hyphen) * sentence.continues_name(end + hyphen)
 
     def _is_name(self, sentence: "Capitals", w: int) -> bool:
         word, small = sentence.words[w], sentence.words[w].lower()
-        if not is_capitalized(word) or sentence.is_headline(w):
+        if not is_capitalized(word) or sentence.is_headline(w) or small in _CALENDAR:
             return False
-        before_a_name = w + 1 < len(sentence.words) and sentence.continues_name(w + 1)
+        before_a_name = sentence.continues_name(w + 1)
         if before_a_name:
             before_a_name = sentence.words[w + 1].lower() not in CLOSED
         if sentence.marks_name(w):
-            return small not in CLOSED or before_a_name
+            return small not in CLOSED or word == "US" or before_a_name
         if small in _TITLES:
             return before_a_name
         if small in CLOSED:
             return False
-        seen = small in self._inside and small not in self._small
-        return seen or not self.lexicon.is_ordinary(small)
+        if small not in self._small and (small in self._inside or small in _KNOWN_NAMES):
+            return True
+        return not self.lexicon.is_ordinary(small) and not _is_no_noun(small)
 
     def _name(self, words: Sequence[str], *, initial: bool) -> int:
         """The entity of a run of capitalized words."""
-        core = [word.lower() for word in words]
+        core = " ".join(words).lower().replace(" - ", "-").split()
         titles = []
         while core and core[0] in _TITLES:
             titles.append(core.pop(0))
@@ -248,15 +273,19 @@ class EntityFinder:
         """Whether a single word is the surname or the first name of a full name."""
         if len(short) != 1 or len(full) < 2:
             return False
-        first = len(full) == 2 and short[0] == full[0]
-        return short[0] == full[-1] or (first and not self.lexicon.is_ordinary(full[-1]))
+        if short[0] != full[0] or short[0] in _FIRST_NAMES:
+            return short[0] in (full[0], full[-1])
+        others = (word for word in full if word not in _KNOWN_NAMES)
+        return len(full) == 2 and not any(map(self.lexicon.is_ordinary, others))
 
-    def _unknown(self, word: str) -> int | None:
-        """The entity of an unknown word."""
-        small = word.lower()
-        if not self.unknown or len(word) < 2 or "." in word or self.lexicon.is_known(word):
+    def _unknown(self, words: Sequence[str], w: int) -> int | None:
+        """The entity of an unknown word: a noun, or related to one."""
+        word, small = words[w], words[w].lower()
+        if not self.unknown or len(word) < 2 or not word.isalpha() or self.lexicon.is_known(word):
             return None
         if (entity := self._of_stem(small)) is None:
+            if small in _CALENDAR or _is_no_noun(small, words[w - 1].lower() if w else ""):
+                return None
             entity = self._new()
             self._call(entity, (small,))
         for form in stems(small):
@@ -280,6 +309,13 @@ class EntityFinder:
                 known = self._by_word.setdefault(word, [])
                 if entity not in known[-_RECENT:]:
                     known.append(entity)
+
+
+def _is_no_noun(small: str, before: str = "") -> bool:
+    """Whether its ending or the word before it says that an unknown word is no noun."""
+    is_infinitive = before == "to" and not small.endswith("s")
+    is_no_noun = is_infinitive or before in _BEFORE_NO_NOUN or small in _INTERJECTIONS
+    return is_no_noun or _NOT_NOUN.search(small) is not None
 
 
 class Capitals:
@@ -308,11 +344,15 @@ class Capitals:
 
     def marks_name(self, w: int) -> bool:
         """Whether word `w` has a capital where ordinary words have none."""
-        return is_capitalized(self.words[w]) and w not in self._headline and w not in self._initial
+        word = self.words[w]
+        is_plain = w in self._headline or w in self._initial or word.lower() in _CALENDAR
+        return is_capitalized(word) and not is_plain
 
     def continues_name(self, w: int) -> bool:
         """Whether a name that began before word `w` includes it."""
-        return w not in self._taken and self.marks_name(w)
+        if w >= len(self.words) or w in self._taken:
+            return False
+        return self.marks_name(w) or (self.words[w] in _SURNAMES and w not in self._initial)
 
 
 def is_capitalized(word: str, exceptions: Collection[str] = _NOT_NAMES) -> bool:

@@ -300,9 +300,10 @@ _NOT = ("n't", "n’t")
 
 
 def as_prose(words: Iterable[str]) -> str:
-    """Join words to running text."""
+    """Join words to running text; a hyphen joins two words."""
     written = list(words)
-    return "".join(s + word for s, word in zip(spaces_before(written), written, strict=True))
+    prose = "".join(s + word for s, word in zip(spaces_before(written), written, strict=True))
+    return prose.replace(" - ", "-")
 
 
 def spaces_before(words: Iterable[str]) -> Iterator[str]:

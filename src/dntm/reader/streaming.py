@@ -137,7 +137,8 @@ class ReadingBuilder:
                 static_surprisal=float(-scores.static[place]) / self._nats,
                 entropy=float(scores.entropy[place]) / self._nats,
                 static_entropy=float(scores.static_entropy[place]) / self._nats,
-                unknown=row == UNK,
+                unknown=row == UNK
+                or (entity > 0 and not self._engine.lexicon.has_rows(word.words)),
                 end=place == len(words),
                 follows=follows,
                 span=(word.start, word.end),
