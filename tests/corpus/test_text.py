@@ -142,3 +142,9 @@ def test_composed_and_decomposed_letters_are_the_same_word() -> None:
     composed, decomposed = text.document_of("café"), text.document_of("cafe\u0301")
 
     assert composed.sentences == decomposed.sentences
+
+
+def test_prose_has_no_space_at_a_hyphen() -> None:
+    assert text.as_prose("the well - known Fenwick - Smythe".split()) == (
+        "the well-known Fenwick-Smythe"
+    )
