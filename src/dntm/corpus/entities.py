@@ -37,8 +37,6 @@ _TITLES = {title: gender for gender, titles in _WORDS["titles"].items() for titl
 """Titles, and the gender they imply (empty: none)."""
 _NOT_NAMES = frozenset(_WORDS["not_names"].split())
 _CALENDAR = frozenset(_WORDS["calendar"].split())
-_SURNAMES = frozenset({"March", "May"})
-"""Months that continue a name (Theresa May)."""
 _NOT_NOUN = re.compile(rf"(?:{'|'.join(_WORDS['not_noun_endings'].split())})$")
 _BEFORE_NO_NOUN = frozenset(_WORDS["before_no_noun"].split())
 _INTERJECTIONS = frozenset(_WORDS["interjections"].split())
@@ -201,12 +199,10 @@ class EntityFinder:
         return (1 + hyphen) * sentence.continues_name(end + hyphen)
 
     def _is_name(self, sentence: "Capitals", w: int) -> bool:
-        word, small = sentence.words[w], sentence.words[w].lower()
+        words, word, small = sentence.words, sentence.words[w], sentence.words[w].lower()
         if not is_capitalized(word) or sentence.is_headline(w) or small in _CALENDAR:
             return False
-        before_a_name = sentence.continues_name(w + 1)
-        if before_a_name:
-            before_a_name = sentence.words[w + 1].lower() not in CLOSED
+        before_a_name = sentence.continues_name(w + 1) and words[w + 1].lower() not in CLOSED
         if sentence.marks_name(w):
             return small not in CLOSED or word == "US" or before_a_name
         if small in _TITLES:
@@ -352,7 +348,8 @@ class Capitals:
         """Whether a name that began before word `w` includes it."""
         if w >= len(self.words) or w in self._taken:
             return False
-        return self.marks_name(w) or (self.words[w] in _SURNAMES and w not in self._initial)
+        is_surname = self.words[w] in ("March", "May") and w not in self._initial
+        return self.marks_name(w) or is_surname
 
 
 def is_capitalized(word: str, exceptions: Collection[str] = _NOT_NAMES) -> bool:

@@ -86,17 +86,17 @@ def sentence_bounds(paragraph: str, *, inline: bool = False) -> Iterator[tuple[i
     """Start and end of each sentence of a paragraph."""
     start = 0
     for match in (_INLINE_SENTENCE_END if inline else _SENTENCE_END).finditer(paragraph):
-        before, following = match.start(1), match[2]
-        if following[0].islower() or not _is_end(paragraph, start, match):
-            continue
-        yield start, before
-        start = match.end(1)
+        if _is_end(paragraph, start, match):
+            yield start, match.start(1)
+            start = match.end(1)
     yield start, len(paragraph)
 
 
 def _is_end(paragraph: str, start: int, match: re.Match[str]) -> bool:
     """Whether the sentence from `start` ends at these marks."""
     before, following = match.start(1), match[2]
+    if following[0].islower():
+        return False
     if paragraph[before - 1] in "\"'”’" and (following == "I" or following not in _STARTERS):
         return not _SPEECH.match(paragraph, match.end(1))
     if shortened := _ABBREVIATION.search(paragraph, match.start() - 12, before):
