@@ -24,7 +24,7 @@ from dntm.corpus.document import Document, Mention
         ("J. R. Hart met Plan B.", "J. R. Hart met Plan B ."),
         ("the 1990s and 19th, 4x4", "the 1990s and 19th , 4 x 4"),
         ("Mr. O'Neill's aunt, d’Arcy", "Mr. O'Neill 's aunt , d’Arcy"),
-        ("a Ph.D. at five o'clock", "a Ph.D. at five o'clock"),
+        ("a Ph.D. at five o'clock", "a Ph.D. at five o ' clock"),
         ("DON'T see p. 5, fig. 2, H5N1", "DO N'T see p. 5 , fig. 2 , H5N1"),
         ("a fig. Orr et al. came in Jan.", "a fig . Orr et al. came in Jan."),
     ],

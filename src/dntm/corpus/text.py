@@ -46,7 +46,7 @@ WORD_RULES = (
     r"(?:Ph|LL|Ed|Psy)\.D\.|[BM]\.Sc\.",  # Ph.D.
     rf"(?:{_NEVER_LAST}|{_ABBREVIATIONS}|etc)\.",  # Mr.
     r"[A-HJ-Z]\.(?=\s+[A-Z])|[a-z]\.(?=\s*+\d)",  # J. Smith  p. 5
-    r"[ODLdl]['’][A-Z][^\W\d_]++|[Oo]['’]clock\b",  # O'Neill
+    r"[ODLdl]['’][A-Z][^\W\d_]++",  # O'Neill
     r"[^\W\d_]+(?=n['’]t\b|N['’]T\b)",  # do|n't
     r"n['’]t\b|N['’]T\b",
     r"['’](?:s|re|ve|ll|d|m|S|RE|VE|LL|D|M)\b",  # Mary|'s
