@@ -231,3 +231,16 @@ def test_blanks_stand_where_english_text_has_them(base: BaseModel) -> None:
     rows = [row - first for own in vocabulary.rows_of(sentence) for row in own]
 
     assert base.tokenizer.decode(rows) == " the heron, (it) ate."
+
+
+def test_alternatives_after_the_same_past_are_read_as_if_each_were_alone(base: BaseModel) -> None:
+    rows = encode(DOCUMENT, base.vocabulary(3)).sentences
+    model = build(base, "both")
+    _, past = model.score(model.plan([rows[:2]]), model.initial_state(1))
+    alternatives = [rows[4], [rows[4][0], rows[4][3], *rows[4][2:]]]
+    alone = [model.score(model.plan([[own]]), past)[0][0] for own in alternatives]
+
+    together, _ = model.score(model.plan([[own] for own in alternatives]), past.select([0, 0]))
+
+    assert np.concatenate(together) == pytest.approx(np.concatenate(alone), abs=1e-10)
+    assert together[0][3] != together[1][3]
