@@ -79,7 +79,7 @@ def plain_scores(
             if entities.start <= row < entities.stop:
                 e = row - entities.start
                 mentions.append((len(x) - 1, e))
-                token = model.x.get_parameter("own")[e]
+                token = model.x.get_parameter("own")[e] + model.x.get_parameter("shared")
                 if e in d and model.x.W_dx is not None:
                     token = token + model.x.W_dx @ d[e]
             else:
@@ -135,7 +135,7 @@ def test_at_first_the_memory_changes_nothing(base: BaseModel) -> None:
         config = replace(build(base).config, variant=variant)
         model = DynamicTextModel(config, torch.Generator().manual_seed(1)).double().eval()
         with torch.no_grad():  # random draws differ between the variants
-            for name in ("x.own", "terms.entity-rows.weight"):
+            for name in ("x.own", "terms.entity-rows.own"):
                 model.get_parameter(name).fill_(0.1)
         found.append(model.score(model.plan([rows]), model.initial_state(1))[0][0])
 

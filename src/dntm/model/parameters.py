@@ -145,8 +145,9 @@ class Parameters(nn.Module):
         y = nn.functional.embedding(rows, self.output.weight)
         if self.config.is_pretrained:
             first = entity_rows(self.config.entities).start
-            own = self.terms[ENTITY_ROWS].get_parameter("weight")
-            y = y + nn.functional.embedding(rows - first, own)
+            term = self.terms[ENTITY_ROWS]
+            assert isinstance(term, EntityRows)
+            y = y + nn.functional.embedding(rows - first, term.weight)
         return y if self.W_dy is None else y + nn.functional.linear(d, self.W_dy)
 
     def paper_parameters(self) -> dict[str, Tensor]:

@@ -175,7 +175,10 @@ class PretrainedCore(nn.Module):
 
 
 class BaseEmbedding(DynamicEmbedding):
-    """The frozen input embeddings of a base model, and learned rows for entities."""
+    """The frozen input embeddings of a base model, and learned rows for entities.
+
+    A part of the rows is shared by all entities, so that it is learned from every mention.
+    """
 
     def __init__(self, base: BaseModel, entities: int, context_dim: int | None) -> None:
         nn.Module.__init__(self)
@@ -183,13 +186,14 @@ class BaseEmbedding(DynamicEmbedding):
         special = base.x.new_zeros(len(SPECIALS) + entities, dim)
         special[BOS] = base.x[base.start]
         self.register_buffer("weight", torch.cat((special, base.x)), persistent=False)
+        self.shared = nn.Parameter(torch.empty(dim))
         self.own = nn.Parameter(torch.empty(entities, dim))
         self.W_dx = None if context_dim is None else nn.Parameter(torch.empty(dim, context_dim))
         self.rows, self.beginning = entity_rows(entities), _mean(base.x, base.names)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Entities begin near a mean name; the memory begins without effect."""
-        _begin(self.own, self.beginning, generator)
+        _begin(self.shared, self.own, self.beginning, generator)
         if self.W_dx is not None:
             nn.init.zeros_(self.W_dx)
 
@@ -198,7 +202,7 @@ class BaseEmbedding(DynamicEmbedding):
         found = nn.functional.embedding(rows, self.weight)
         entity = rows - self.rows.start
         inside = torch.nonzero((entity >= 0) & (entity < len(self.own))).squeeze(1)
-        own = nn.functional.embedding(entity[inside], self.own)
+        own = nn.functional.embedding(entity[inside], self.own) + self.shared
         return found.index_add(0, inside, own)
 
 
@@ -207,13 +211,15 @@ def _mean(table: Float[Tensor, "pieces dim"], rows: Sequence[int]) -> Float[Tens
 
 
 def _begin(
-    rows: Float[Tensor, "entities dim"],
+    shared: Float[Tensor, " dim"],
+    own: Float[Tensor, "entities dim"],
     at: Float[Tensor, " dim"],
     generator: torch.Generator | None,
 ) -> None:
-    nn.init.normal_(rows, std=0.1 * float(at.pow(2).mean().sqrt()), generator=generator)
+    """Start the shared part of all rows at a mean name, and their own parts near zero."""
+    nn.init.normal_(own, std=0.1 * float(at.pow(2).mean().sqrt()), generator=generator)
     with torch.no_grad():
-        rows += at.to(rows.device)
+        shared.copy_(at)
 
 
 class BaseOutput(OutputLayer):
@@ -236,18 +242,27 @@ class BaseOutput(OutputLayer):
 
 
 class EntityRows(Term):
-    """The learned output embeddings y_e and biases b_e of entities."""
+    """The learned output embeddings y_e and biases b_e of entities.
+
+    A part of y_e is shared by all entities, so that it is learned from every mention.
+    """
 
     def __init__(self, base: BaseModel, entities: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(entities, base.y.shape[1]))
+        self.shared = nn.Parameter(torch.empty(base.y.shape[1]))
+        self.own = nn.Parameter(torch.empty(entities, base.y.shape[1]))
         self.b = nn.Parameter(torch.empty(entities))
         self.beginning = _mean(base.y, base.names)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Entities begin near a mean name."""
-        _begin(self.weight, self.beginning, generator)
+        _begin(self.shared, self.own, self.beginning, generator)
         nn.init.zeros_(self.b)
+
+    @property
+    def weight(self) -> Float[Tensor, "entities dim"]:
+        """The rows y_e."""
+        return self.own + self.shared
 
     def forward(
         self,
