@@ -88,6 +88,30 @@ def test_the_header_says_which_field_is_the_chain(tmp_path: Path) -> None:
     assert chains(read(path)[0]) == [["Ivo", "Ivo"]]
 
 
+def with_entities(*cells: str) -> str:
+    """One sentence with a word for each `Entity=`."""
+    rows = [[str(n), f"w{n}", *["_"] * 7, f"Entity={c}"] for n, c in enumerate(cells, start=1)]
+    return "".join("\t".join(row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ("(person-3", "person-3)", "(place-7)", "(person-3)", "(place-7)"),
+        ("(3-person", "3)", "(7-place)", "(3-person)", "(7-place)"),
+        ("(e3-person-1-", "e3)", "(e7-place-1-)", "(e3-person-1-)", "(e7)"),
+        ("(3", "3)", "(7)", "(3)", "(7)"),
+    ],
+)
+def test_without_a_header_the_chain_is_the_field_with_a_number(
+    tmp_path: Path, cells: tuple[str, ...]
+) -> None:
+    path = tmp_path / "a.conllu"
+    path.write_text(with_entities(*cells))
+
+    assert chains(read(path)[0]) == [["w1 w2", "w4"], ["w3", "w5"]]
+
+
 HEAD, END = "#begin document (x); part 000\n", "\n#end document\n"
 
 
@@ -122,6 +146,9 @@ BAD_U = [
     (row_u("1", "Entity=(e1)e"), 1, "brackets '(e1)e'"),
     (row_u("1", "Entity=(e1[1/2])"), 1, "in 2 pieces"),
     ("# global.Entity = etype-head\n" + row_u("1", "_"), 1, "expected a field eid or GRP"),
+    (with_entities("(person-3)", "(4-place)"), 2, "entity '4-place' without '# global.Entity'"),
+    (with_entities("(person2-3)"), 1, "entity 'person2-3' without '# global.Entity'"),
+    (with_entities("(person-giv)"), 1, "such as 3-person or person-3"),
     ("# newdoc id = nothing\n\n", 2, "an empty document"),
 ]
 
