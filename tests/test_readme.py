@@ -1,22 +1,39 @@
-"""README's Python prints what README shows, and the links of all pages lead somewhere.
+"""Python examples print what their pages show, and the links of all pages lead somewhere.
 
-`python -m tests.test_readme` writes the current output of the example into README.
+`python -m tests.test_readme` writes the current output of the examples into the pages.
 """
 
 import contextlib
 import io
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+
+from dntm.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = (README, *sorted((ROOT / "docs").glob("*.md")))
+EXAMPLES = (README, ROOT / "docs" / "reading.md")
 EXAMPLE = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 SYMBOL = re.compile(r"\[`((?:\w+\.)?\w+)`\]\((src/[\w/]+\.py)\)")
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 MODULE = re.compile(r"`((?:corpus|model|evaluation|training|study|reader|web|cli)/[\w/]+\.\w+)`")
+
+
+COMMAND = re.compile(r"^dntm (score docs/.*)$", re.MULTILINE)
+
+
+def updated(page: Path) -> str:
+    """The page with the current output of its examples, after its commands on files of docs."""
+    text = page.read_text(encoding="utf-8")
+    with TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("docs").symlink_to(ROOT / "docs")
+        for command in COMMAND.findall(text):
+            main(command.split())
+        return EXAMPLE.sub(lambda m: f"```python\n{m[1]}```\n\n```text\n{printed(m[1])}```", text)
 
 
 def printed(code: str) -> str:
@@ -32,12 +49,12 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_the_example_prints_what_is_shown() -> None:
-    examples = EXAMPLE.findall(README.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.name)
+def test_the_examples_print_what_is_shown(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
 
-    assert examples
-    for code, shown in examples:
-        assert printed(code) == shown
+    assert EXAMPLE.findall(text)
+    assert updated(page) == text
 
 
 def test_linked_functions_and_classes_exist() -> None:
@@ -80,10 +97,5 @@ def test_the_map_has_a_row_for_every_package_and_top_level_module() -> None:
 
 
 if __name__ == "__main__":
-    README.write_text(
-        EXAMPLE.sub(
-            lambda m: f"```python\n{m[1]}```\n\n```text\n{printed(m[1])}```",
-            README.read_text(encoding="utf-8"),
-        ),
-        encoding="utf-8",
-    )
+    for page in EXAMPLES:
+        page.write_text(updated(page), encoding="utf-8")

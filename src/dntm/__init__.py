@@ -71,3 +71,8 @@ def __getattr__(name: str) -> Any:
             value = globals()[name] = getattr(import_module(f"dntm.{module}"), name)
             return value
     raise AttributeError(f"module 'dntm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion and help()."""
+    return __all__

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from tqdm import tqdm
@@ -73,6 +73,8 @@ class Evaluate(Computing):
     """The dataset folder; if omitted, the one that the run was trained on."""
     split: Split = "dev"
     """The split of the dataset to score."""
+    on_error: Literal["stop", "skip"] = "stop"
+    """Stop at a malformed document of a corpus, or skip and list it."""
     cloze: bool = False
     """Run the cloze test: for each gap, rank the entities of earlier sentences."""
     cache: bool = False
@@ -153,11 +155,14 @@ class Evaluate(Computing):
             vocabulary_of=Path(model),
         )
         train, dev, test = (float(split == self.split) for split in SPLITS)
-        reading = ReadConfig(fractions=(train, dev, test))
+        reading = ReadConfig(fractions=(train, dev, test), on_error=self.on_error)
         with TemporaryDirectory() as folder:
             target = Path(folder) / (resolved(Path(corpus)).name.split(".")[0] or "corpus")
+            skipped: list[str] = []
             empty: list[str] = []
-            built = build_dataset(corpus, target, reading, build, empty=empty)
+            built = build_dataset(corpus, target, reading, build, skipped=skipped, empty=empty)
+            for problem in skipped:
+                print(f"skipped: {problem}", file=sys.stderr)
             for problem in (*empty, *built["warnings"]):
                 print(f"warning: {problem}", file=sys.stderr)
             dataset = Dataset.open(target)

@@ -11,6 +11,8 @@ import os
 import signal
 import sys
 from dataclasses import is_dataclass
+from itertools import takewhile
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
 
 # Name: (module:class, description)
@@ -31,11 +33,13 @@ COMMANDS = {
     "reproduce": ("study:Reproduce", "train all models and write the paper's tables and figures"),
     "report": ("study:MakeReport", "write the report of a study from its finished runs"),
     "read": ("read:Read", "read a text: predicted words for its entities, and surprisals"),
-    "score": ("texts:Score", "print the surprisal of every token in texts, as a table"),
+    "score": ("score:Score", "print the surprisal of every token in texts, as a table"),
     "continue": ("texts:Continue", "sample continuations of a text"),
     "fill": ("texts:Fill", "rank words and entities for a gap in a sentence"),
     "serve": ("texts:Serve", "serve a local web page that reads texts"),
 }
+_SEVERAL = ("--entities", "--text-column", "--without")
+"""Options with several values, which may precede a file."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -86,7 +90,22 @@ def _parse(command: Any, arguments: list[str], prog: str) -> Any:
     default = command.defaults(arguments) if hasattr(command, "defaults") else tyro.MISSING_NONPROP
     _describe_options(command)
     config = (tyro.conf.DisallowNone,)
-    return tyro.cli(command, prog=prog, args=arguments, default=default, config=config)
+    words = _files_first(arguments)
+    return tyro.cli(command, prog=prog, args=words, default=default, config=config)
+
+
+def _files_first(arguments: list[str]) -> list[str]:
+    """Move files after the values of an option in front of the option.
+
+    So `--entities none FILE` is `FILE --entities none`.
+    """
+    words = list(arguments)
+    for place in (i for i in reversed(range(len(words))) if words[i] in _SEVERAL):
+        values = list(takewhile(lambda w: w == "-" or not w.startswith("-"), words[place + 1 :]))
+        files = [word for word in values[1:] if word == "-" or Path(word).exists()]
+        kept = [word for word in values if word not in files]
+        words[place : place + 1 + len(values)] = [*files, words[place], *kept]
+    return words
 
 
 def _describe_options(command: Any) -> None:

@@ -1,26 +1,23 @@
-"""`dntm score`, `continue`, `fill` and `serve`, and the options of all commands that read texts."""
+"""`dntm continue`, `fill` and `serve`, and the options of all commands that read texts."""
 
-import csv
-import json
 import shutil
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import tyro
-from tqdm import tqdm
 
 from dntm.cli.runs import print_table, printable
 from dntm.corpus.document import Document, EmptyInputError
 from dntm.corpus.formats import ANNOTATED, Format, files_and_format, has_chains, read_documents
 from dntm.corpus.text import Documents
-from dntm.files import new_file
-from dntm.reader.reading import COLUMNS, WORD_COLUMNS, Unit
+from dntm.files import BUNDLED, DEFAULT
+from dntm.reader.reading import Unit
 
 if TYPE_CHECKING:
     from dntm.reader.reader import Reader
@@ -36,8 +33,14 @@ class ModelOptions:
     model: Path | None = None
     """A run folder or a checkpoint; if omitted (or "default"), the bundled model."""
     static: Path | None = None
-    """The static baseline to compare with, a run folder or a checkpoint. If omitted, the baseline
-    in the model's folder; if there is none, the same model without its memory of entities."""
+    """The static baseline to compare with: a run folder, a checkpoint, or "default" (that of the
+    bundled model). If omitted, the baseline in the model's folder; if there is none, the same model
+    without its memory of entities."""
+
+    @property
+    def static_folder(self) -> Path | None:
+        """The folder of the static baseline, if one was given."""
+        return BUNDLED / "static" if str(self.static) == DEFAULT else self.static
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,11 +83,11 @@ class ReaderOptions(ModelOptions):
                 raise ValueError("--entities resolver needs --coref-model")
             resolver = StanzaResolver(self.coref_model)
         return Reader.from_pretrained(
-            self.model, self.static, resolver, precision=self.precision or precision
+            self.model, self.static_folder, resolver, precision=self.precision or precision
         )
 
-    def prepared(self, reader: "Reader", text: tuple[Document, "Kinds"]) -> "PreparedText":
-        """Find the entities of a document."""
+    def prepared(self, reader: "Reader", text: tuple[str | Document, "Kinds"]) -> "PreparedText":
+        """Find the entities of a text."""
         document, kinds = text
         return reader.prepare(document, kinds, entities_from=self.entities_from)
 
@@ -94,8 +97,17 @@ class ReaderOptions(ModelOptions):
             raise ValueError(f"document is {number}, expected 1 or more")
         with closing(self.texts(source)) as documents:
             found = next(islice(documents, number - 1, None), None)
+            more = number == 1
+            with suppress(ValueError):  # a malformed document is one, too
+                more = more and next(documents, None) is not None
         if found is None:
             raise ValueError(f"{source} has no document {number}")
+        if more:
+            print(
+                f"note: {source} has several documents, this is the first ({found[0].name}): "
+                "--document selects another in dntm read, and dntm score reads all",
+                file=sys.stderr,
+            )
         return found
 
     def texts(
@@ -111,7 +123,7 @@ class ReaderOptions(ModelOptions):
         If `empty` is given, files and documents without words are skipped and listed there.
         """
         shown = "stdin" if source == "-" else source
-        with _as_path(source) as path:
+        with as_path(source) as path:
             files, found = files_and_format(path, self.input_format, option="--input-format")
             if "chains" in self.entities and found not in (*ANNOTATED, "inline"):
                 raise ValueError(
@@ -143,11 +155,16 @@ class ReaderOptions(ModelOptions):
 
 
 @contextmanager
-def _as_path(source: str) -> Iterator[Path]:
+def as_path(source: str) -> Iterator[Path]:
     """The path of a source; standard input is copied to a file, so that its format can be
     detected.
     """
     if source != "-":
+        if not Path(source).exists():
+            raise ValueError(
+                f"{source}: no such file or folder (to read a text itself, pass it on standard "
+                f'input: echo "TEXT" | dntm read -)'
+            )
         yield Path(source)
         return
     with TemporaryDirectory() as folder:
@@ -168,79 +185,6 @@ File = Annotated[
         "standard input.",
     ),
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Score:
-    """Print the surprisal of every token in texts, under the model and its static baseline."""
-
-    sources: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
-    """Files or folders of plain text, CoNLL-2012, CoNLL-U or JSON lines, optionally gzipped; - for
-    standard input."""
-    format: Literal["tsv", "jsonl"] = "tsv"
-    """tsv: tab-separated with a header line; jsonl: one JSON object per line."""
-    output: Path | None = None
-    """Output file; if omitted, standard output."""
-    words: bool = False
-    """Print one row per whitespace-separated word instead of one row per token."""
-    unit: Unit = "bits"
-    """The unit of surprisal."""
-    documents: Documents = "file"
-    """Plain text: each file is a document (file), or blank lines separate documents and each line
-    is a paragraph (blank-line)."""
-    on_error: Literal["stop", "skip"] = "stop"
-    """Stop at an unreadable file or a malformed document, or skip and list it."""
-    options: Shared = field(default_factory=ReaderOptions)
-    """Options of the model and of its entities."""
-
-    def run(self) -> None:
-        """Print the rows of each text when it has been read."""
-        if not self.sources:
-            raise ValueError("no file given, expected at least one")
-        skipped: list[str] = []
-        empty: list[str] = []
-        reader, scored = self.options.reader(), 0
-        bar: tqdm[Any] = tqdm(desc="scoring", unit=" words", disable=None, mininterval=0.5)
-        with bar, self._target() as target:
-            write, texts = self._writer(target), self._texts(reader, skipped, empty)
-            for reading in reader.read_all(texts, unit=self.unit, meanings=False):
-                for row in reading.word_rows() if self.words else reading.token_rows():
-                    write(row)
-                scored += 1
-                bar.update(sum(len(sentence.tokens) - 1 for sentence in reading.sentences))
-            for problem in (*skipped, *empty):
-                bar.write(f"skipped: {problem}", file=sys.stderr)
-            if empty and not scored:
-                raise ValueError("nothing to score: every file is empty")
-
-    def _writer(self, target: TextIO) -> Callable[[Sequence[object]], object]:
-        """A function that writes one row; missing values are empty in TSV and null in JSON."""
-        columns = WORD_COLUMNS if self.words else COLUMNS
-        if self.format == "jsonl":
-            return lambda row: print(
-                json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False), file=target
-            )
-        writer = csv.writer(target, delimiter="\t", lineterminator="\n")
-        writer.writerow(columns)
-        return lambda row: writer.writerow(
-            f"{value:.6f}" if isinstance(value, float) else value for value in row
-        )
-
-    def _texts(
-        self, reader: "Reader", skipped: list[str], empty: list[str]
-    ) -> Iterator["PreparedText"]:
-        noted = skipped if self.on_error == "skip" else None
-        for source in self.sources:
-            try:
-                for text in self.options.texts(source, self.documents, noted, empty):
-                    yield self.options.prepared(reader, text)
-            except (ValueError, OSError) as error:
-                if noted is None:
-                    raise
-                noted.append(str(error))
-
-    def _target(self) -> AbstractContextManager[TextIO]:
-        return nullcontext(sys.stdout) if self.output is None else new_file(self.output)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -353,7 +297,7 @@ class Serve(ModelOptions):
             from dntm.web.server import Limits
 
             torch.set_num_threads(1)
-            reader = Reader.from_pretrained(self.model, self.static)
+            reader = Reader.from_pretrained(self.model, self.static_folder)
             app = create_app(reader, Limits(threads=self.threads), hosts=[self.host, *self.names])
             print(f"Serving on {address(listening)} (Ctrl-C to stop)", flush=True)
             with suppress(KeyboardInterrupt):

@@ -106,7 +106,7 @@ class Reader:
 
     def read(self, text: Text, *, entities: Kinds = None, unit: Unit = "bits") -> Reading:
         """Read a whole text."""
-        return next(self.read_all([text], entities=entities, unit=unit))
+        return next(self.read_all([self.prepare(text, entities)], unit=unit))
 
     def read_all(
         self,
@@ -120,8 +120,15 @@ class Reader:
         check_unit(unit)
         if isinstance(texts, (str, bytes, Document, PreparedText)):
             raise TypeError(f"expected several texts, not one {type(texts).__name__}: use read()")
-        prepared = (self.prepare(text, entities) for text in texts)
+        prepared = (self._prepared(n, text, entities) for n, text in enumerate(texts))
         return read_texts(self._engine, prepared, unit, self.meanings if meanings else None)
+
+    def _prepared(self, index: int, text: Text, entities: Kinds) -> PreparedText:
+        """One of several texts; an error says which."""
+        try:
+            return self.prepare(text, entities)
+        except ValueError as error:
+            raise ValueError(f"texts[{index}] ({text!r:.40}): {error}") from None
 
     def stream(
         self,

@@ -122,19 +122,19 @@ class EntityReading(Plain):
     """Its mentions so far."""
     row: int
     """Its slot in the model, from 1."""
-    representation: Sequence[float]
+    representation: Sequence[float] = field(repr=False)
     """d_{e,i}; empty if the model has no dynamic embeddings."""
-    input_words: Sequence[Neighbor] = ()
+    input_words: Sequence[Neighbor] = field(default=(), repr=False)
     """The words nearest to x_e."""
-    output_words: Sequence[Neighbor] = ()
+    output_words: Sequence[Neighbor] = field(default=(), repr=False)
     """The words nearest to y_e."""
-    gained: Sequence[Neighbor] = ()
+    gained: Sequence[Neighbor] = field(default=(), repr=False)
     """The words whose probability the sentence increased."""
-    lost: Sequence[Neighbor] = ()
+    lost: Sequence[Neighbor] = field(default=(), repr=False)
     """The words whose probability the sentence decreased."""
     change: float = 0.0
     """How far the sentence moved d (Euclidean distance)."""
-    predicted_words: Sequence[Neighbor] = ()
+    predicted_words: Sequence[Neighbor] = field(default=(), repr=False)
     """The most probable words for the entity."""
     confidence: float | None = None
     """The probability of the first three predicted words together; None if the model was not
@@ -153,6 +153,10 @@ class SentenceReading:
     """From 0."""
     position: "ReadingPosition | None" = field(default=None, repr=False, compare=False)
     """Where to continue after it; only sentences of a stream have one."""
+
+    def __repr__(self) -> str:
+        words = " ".join(token.word for token in self.tokens)
+        return f"SentenceReading({self.index}, {words!r:.80}, {len(self.entities)} entities)"
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to a dictionary for JSON, without the position."""
@@ -175,6 +179,12 @@ class Reading:
     unit: Unit
     text: str = ""
     """The original text."""
+
+    def __repr__(self) -> str:
+        return (
+            f"Reading({self.name!r}, {len(self.sentences)} sentences, {len(self.tokens)} tokens, "
+            f"{len(self.entities)} entities, {self.surprisal:.1f} {self.unit})"
+        )
 
     @property
     def tokens(self) -> list[TokenReading]:

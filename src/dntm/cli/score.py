@@ -1,0 +1,199 @@
+"""`dntm score`: the surprisal of every token or word of texts, or of stimuli in a table."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast, get_args
+
+import tyro
+from tqdm import tqdm
+
+from dntm.cli.runs import aligned, printable
+from dntm.cli.texts import ReaderOptions, Shared, as_path
+from dntm.corpus.text import Documents
+from dntm.files import new_file
+from dntm.reader.reading import COLUMNS, WORD_COLUMNS, Reading, Unit
+from dntm.reader.stimuli import (
+    MEASURES,
+    StimulusConfig,
+    summarize,
+    summary_keys,
+)
+
+if TYPE_CHECKING:
+    from dntm.reader.reader import Reader
+    from dntm.reader.text import Kinds, PreparedText
+
+Format = Literal["tsv", "csv", "jsonl"]
+Values = Sequence[object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """Print the surprisal of every token in texts, under the model and its static baseline.
+
+    With --text-column, the texts are stimuli in a table: prints one row per word, or per stimulus.
+    """
+
+    sources: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
+    """Files or folders of plain text, CoNLL-2012, CoNLL-U or JSON lines, or tables (with
+    --text-column), optionally gzipped; - for standard input."""
+    table: Annotated[StimulusConfig, tyro.conf.arg(name="")] = field(default_factory=StimulusConfig)
+    """The columns of a table of stimuli."""
+    summary: bool = False
+    """Tables: print one row per stimulus, with sums over the text and over each region."""
+    format: Format | None = None
+    """tsv or csv: tab- or comma-separated with a header line; jsonl: one JSON object per line. If
+    omitted, the extension of --output, else tsv."""
+    output: Path | None = None
+    """Output file; if omitted, standard output."""
+    words: bool = False
+    """Print one row per whitespace-separated word instead of one row per token (tables: always)."""
+    unit: Unit = "bits"
+    """The unit of surprisal."""
+    documents: Documents = "file"
+    """Plain text: each file is a document (file), or blank lines separate documents and each line
+    is a paragraph (blank-line)."""
+    on_error: Literal["stop", "skip"] = "stop"
+    """Stop at an unreadable file, a malformed document or a malformed row, or skip and list it."""
+    options: Shared = field(default_factory=ReaderOptions)
+    """Options of the model and of its entities."""
+
+    def run(self) -> None:
+        """Print the rows of each text when it has been read."""
+        skipped: list[str] = []
+        empty: list[str] = []
+        stopped: list[Exception] = []
+        if not self.sources:
+            raise ValueError("no file given, expected at least one")
+        table = StimulusRows(self, skipped) if self.table.text_column else None
+        columns = table.columns if table else WORD_COLUMNS if self.words else COLUMNS
+        reader, scored = self.options.reader(), 0
+        bar: tqdm[Any] = tqdm(desc="scoring", unit=" words", disable=None, mininterval=0.5)
+        with bar, self._target() as target:
+            write = self._writer(target, columns)
+            texts = table.texts(reader) if table else self._texts(reader, skipped, empty, stopped)
+            for reading in reader.read_all(texts, unit=self.unit, meanings=False):
+                rows = reading.word_rows() if self.words else reading.token_rows()
+                for row in table.rows(reading) if table else rows:
+                    write(row)
+                target.flush()
+                scored += 1
+                bar.update(sum(len(sentence.tokens) - 1 for sentence in reading.sentences))
+            for problem in (*skipped, *empty):
+                bar.write(f"skipped: {problem}", file=sys.stderr)
+            if stopped:
+                raise stopped[0]
+            if empty and not scored:
+                raise ValueError("nothing to score: every file is empty")
+        if table and len(self.table.text_column) == 2:
+            table.print_accuracy()
+
+    def _writer(self, target: TextIO, columns: Sequence[str]) -> Callable[[Values], object]:
+        """A function that writes one row; missing values are empty, or null in JSON."""
+        if self.output_format == "jsonl":
+            return lambda row: print(
+                json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False), file=target
+            )
+        delimiter = "," if self.output_format == "csv" else "\t"
+        writer = csv.writer(target, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(columns)
+        return lambda row: writer.writerow(
+            f"{value:.6f}" if isinstance(value, float) else value for value in row
+        )
+
+    @property
+    def output_format(self) -> str:
+        """The format given, or that of the output file."""
+        extension = self.output.suffix[1:] if self.output else ""
+        return self.format or (extension if extension in get_args(Format) else "tsv")
+
+    def _texts(
+        self, reader: "Reader", skipped: list[str], empty: list[str], stopped: list[Exception]
+    ) -> Iterator["PreparedText"]:
+        """The documents of all files. An error ends them; what precedes it is still scored."""
+        noted = skipped if self.on_error == "skip" else None
+        for source in self.sources:
+            try:
+                for text in self.options.texts(source, self.documents, noted, empty):
+                    yield self.options.prepared(reader, text)
+            except (ValueError, OSError) as error:
+                if noted is None:
+                    stopped.append(error)
+                    return
+                noted.append(str(error))
+
+    def _target(self) -> AbstractContextManager[TextIO]:
+        return nullcontext(sys.stdout) if self.output is None else new_file(self.output)
+
+
+class StimulusRows:
+    """The output for a table of stimuli."""
+
+    def __init__(self, score: Score, skipped: list[str]) -> None:
+        texts = score.table.text_column
+        if len(score.sources) > 1 or len(texts) > 2:
+            raise ValueError("--text-column takes one or two columns of one table")
+        self._score, self._pairs, [source] = score, len(texts) == 2, score.sources
+        with as_path(source) as path:
+            noted = skipped if score.on_error == "skip" else None
+            stimuli = score.table.read(path, "stdin" if source == "-" else source, noted)
+        self._stimuli, self._rest, self._keys = stimuli, iter(stimuli), summary_keys(stimuli)
+        self._sums = score.summary or self._pairs
+        # Rows of words would repeat long texts
+        self._kept = [c for c in stimuli[0].values if self._sums or c not in texts]
+        own = self._keys if self._sums else ["region", *WORD_COLUMNS[1:]]
+        if self._pairs:
+            own = [f"{text}_{key}" for text in texts for key in own]
+            own += [f"{name}_difference" for name in MEASURES]
+        own = ["stimulus", *own]
+        self.columns = [*self._kept, *(f"dntm_{n}" if n in self._kept else n for n in own)]
+        self._read: list[Reading] = []
+        self._differences: dict[str, list[list[float]]] = {}
+
+    def texts(self, reader: "Reader") -> Iterator["PreparedText"]:
+        """All texts, in order."""
+        options = self._score.options
+        kinds = None if options.entities == ("auto",) else cast("Kinds", options.entities)
+        texts = (text for stimulus in self._stimuli for text in stimulus.texts)
+        return (options.prepared(reader, (text, kinds)) for text in texts)
+
+    def rows(self, reading: Reading) -> Iterator[Values]:
+        """The rows after the next text: none after the first text of a pair."""
+        self._read.append(reading)
+        if self._pairs and len(self._read) == 1:
+            return
+        stimulus, readings, self._read = next(self._rest), self._read, []
+        kept = [stimulus.values[name] for name in self._kept]
+        if self._score.output_format != "jsonl":  # as text, so that no number is rounded
+            kept = [v if isinstance(v, str | None) else json.dumps(v) for v in kept]
+        kept.append(stimulus.number)
+        if not self._sums:
+            regions = {word: n for n, words in stimulus.regions[0].items() for word in words}
+            for index, row in enumerate(reading.word_rows()):
+                yield [*kept, regions.get(index), *row[1:]]
+            return
+        sums = [summarize(*both) for both in zip(readings, stimulus.regions, strict=True)]
+        kept += [own.get(key) for own in sums for key in self._keys]
+        if self._pairs:
+            differences = [sums[1][name] - sums[0][name] for name in MEASURES]
+            group = str(stimulus.values.get(self._score.table.group_by or ""))
+            self._differences.setdefault(group, []).append(differences)
+            kept += differences
+        yield kept
+
+    def print_accuracy(self) -> None:
+        """Print how often the first text of a pair has the lower surprisal, for each group."""
+        group = self._score.table.group_by
+        all_pairs = [pair for pairs in self._differences.values() for pair in pairs]
+        rows = [[f"accuracy by {group}" if group else "accuracy", "pairs", *MEASURES]]
+        for name, pairs in (*(self._differences if group else {}).items(), ("all", all_pairs)):
+            shares = [
+                sum(d > 0 for d in column) / len(pairs) for column in zip(*pairs, strict=True)
+            ]
+            rows.append([printable(name), f"{len(pairs):,}", *(f"{share:.3f}" for share in shares)])
+        print(*aligned(rows), sep="\n", file=sys.stderr)

@@ -1,0 +1,192 @@
+"""Stimuli: the texts of a table, their regions, and sums over texts and regions.
+
+A table is CSV, TSV or JSON lines, optionally gzipped. The delimiter of CSV and TSV is the most
+frequent one in the header line: tab, comma or semicolon.
+
+A region is marked in the text, as in `The key to the cabinets [[is]] rusty.`, or a column of the
+table holds its words. It consists of whole white-space separated words: all those of which a
+character is marked. Marks are removed before the text is read.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dntm.corpus.document import InputError, numbered_lines
+from dntm.reader.reading import WORD_COLUMNS, Reading
+from dntm.settings import parse_json
+
+MEASURES = tuple(n for n in WORD_COLUMNS if n.endswith("surprisal") and n[:4] != "end_")
+"""Columns that are summed over texts and regions."""
+
+
+class Stimulus(NamedTuple):
+    """One row of a table."""
+
+    number: int
+    """Counted from 1."""
+    values: Mapping[str, Any]
+    """All columns, unchanged."""
+    texts: Sequence[str]
+    """Without marks."""
+    regions: Sequence[Mapping[str, range]]
+    """The regions of each text: name and white-space separated words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StimulusConfig:
+    """The columns of a table of stimuli."""
+
+    text_column: tuple[str, ...] = ()
+    """Read a table (CSV, TSV or JSON lines): the column with the texts. Every row is a text of its
+    own, and its other columns are kept. Two columns: minimal pairs, one output row per pair."""
+    region_column: str | None = None
+    """Tables: a column with the words of a region, which must occur once in the text. Regions can
+    also be marked in the text: The key [[is]] rusty."""
+    region_names: str | None = None
+    """Tables: a column with the names of the marked regions, separated by spaces. If omitted,
+    regions are numbered 1, 2, ..."""
+    group_by: str | None = None
+    """Minimal pairs: print the accuracy for each value of this column, too. A pair is correct if
+    the first text has the lower surprisal."""
+
+    def read(self, path: Path, name: str, skipped: list[str] | None = None) -> list[Stimulus]:
+        """The stimuli of a file, which has this name in errors.
+
+        A malformed row raises InputError, or is skipped and listed in `skipped` if that is given.
+        """
+        columns: list[str] = []
+        found: list[Stimulus] = []
+        for number, (line, row) in enumerate(_rows(path)):
+            try:
+                if not columns:
+                    columns = self._columns(row)
+                    continue
+                values = _values(row, columns)
+                texts = [self._text(values, column) for column in self.text_column]
+                found.append(Stimulus(number, values, *zip(*texts, strict=True)))
+            except ValueError as error:
+                problem = InputError(name, line, str(error))
+                if skipped is None or not columns:
+                    raise problem from None
+                skipped.append(str(problem))
+        if not found:
+            raise InputError(name, None, "no stimulus, expected at least one row")
+        return found
+
+    def _columns(self, header: Any) -> list[str]:
+        """The names of the columns; ValueError if they are not as expected."""
+        columns = list(parse_json(header)) if isinstance(header, bytes) else header
+        if isinstance(header, Exception):
+            raise header
+        for number, column in enumerate(columns):
+            if not column.strip() or column in columns[:number]:
+                raise ValueError(f"column {number + 1} is {column!r}, expected a name of its own")
+        for column in (*self.text_column, self.region_column, self.region_names, self.group_by):
+            if column is not None and column not in columns:
+                raise ValueError(f"no column {column!r}, found {', '.join(columns)}")
+        return columns
+
+    def _text(self, values: Mapping[str, Any], column: str) -> tuple[str, Mapping[str, range]]:
+        """A text without marks, and its regions."""
+        keys = (column, self.region_column, self.region_names)
+        marked, words, given = (str(values.get(key or "") or "") for key in keys)
+        names = given.split()
+        if words:
+            pattern = rf"(?<!\w){re.escape(words.strip())}(?!\w)"
+            marked, count = re.subn(pattern, r"[[\g<0>]]", marked)
+            names = [str(self.region_column)]
+            if count != 1:
+                raise ValueError(f"{words!r} occurs {count} times in {marked!r}, expected once")
+        text, regions = without_marks(marked)
+        names = names or [str(n + 1) for n in range(len(regions))]
+        if not text.strip():
+            raise ValueError(f"column {column!r} is {marked!r}, expected a text")
+        if not len(names) == len(set(names)) == len(regions):
+            raise ValueError(f"{len(regions)} regions in {marked!r}, expected {names}")
+        return text, dict(zip(names, regions, strict=True))
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Any]]:
+    """The header and the rows, each with its first line: cells, a line of JSON, or an error."""
+    lines = numbered_lines(path)
+    first = next(lines, (1, b""))
+    lines = chain([first], lines)
+    if first[1].lstrip().startswith(b"{"):
+        yield first
+        yield from ((number, line) for number, line in lines if line.strip())
+        return
+    # Bytes that are not UTF-8 become surrogates, so that the other rows can be read
+    decoded = (line.decode(errors="surrogateescape") for _, line in lines)
+    delimiter = max("\t,;", key=lambda mark: first[1].count(mark.encode()))
+    reader = csv.reader(decoded, delimiter=delimiter, strict=True)
+    while True:
+        number = reader.line_num + 1
+        try:
+            if cells := next(reader):
+                yield number, cells
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield number, ValueError(f"{error}, expected CSV")
+
+
+def _values(row: Any, columns: Sequence[str]) -> dict[str, Any]:
+    if isinstance(row, Exception):
+        raise row
+    values = parse_json(row) if isinstance(row, bytes) else row
+    if isinstance(row, list) and len(row) == len(columns):
+        values = dict(zip(columns, row, strict=True))
+    if not isinstance(values, dict) or set(values) != set(columns):
+        raise ValueError(f"{values!r:.200}, expected the columns {', '.join(columns)}")
+    for column, value in values.items():
+        if re.search("[\ud800-\udfff]", str(value)):
+            raise ValueError(f"column {column!r} is {value!r:.200}, expected UTF-8")
+    return values
+
+
+def without_marks(marked: str) -> tuple[str, list[range]]:
+    """The text without [[ and ]], and the words between them."""
+    pieces = re.split(r"(\[\[|\]\])", marked)
+    if pieces[1::2] != ["[[", "]]"] * (len(pieces) // 4):
+        raise ValueError(f"marks {' '.join(pieces[1::2])} in {marked!r}, expected [[ ... ]]")
+    text = "".join(pieces[::2])
+    places = list(accumulate(map(len, pieces[::2])))
+    words = list(re.finditer(r"\S+", text))
+    regions: list[range] = []
+    for start, end in zip(places[:-1:2], places[1::2], strict=True):
+        inside = [n for n, word in enumerate(words) if word.start() < end and word.end() > start]
+        if not inside or (regions and inside[0] < regions[-1].stop):
+            raise ValueError(f"region {text[start:end]!r} in {marked!r}, expected words of its own")
+        regions.append(range(inside[0], inside[-1] + 1))
+    return text, regions
+
+
+def summary_keys(stimuli: Iterable[Stimulus]) -> list[str]:
+    """The keys of `summarize`, with the regions of all stimuli."""
+    names = dict.fromkeys(n for stimulus in stimuli for found in stimulus.regions for n in found)
+    prefixes = ["", *(f"region_{name}_" for name in names)]
+    return [prefix + key for prefix in prefixes for key in ("words", *MEASURES)]
+
+
+def summarize(reading: Reading, regions: Mapping[str, range]) -> dict[str, float]:
+    """The number of words and the sum of each measure, for a text and for its regions.
+
+    Ends of sentences count for the text and not for regions.
+    """
+    rows: list[dict[str, Any]] = [
+        dict(zip(WORD_COLUMNS, row, strict=True)) for row in reading.word_rows()
+    ]
+    parts = {f"region_{name}_": rows[words.start : words.stop] for name, words in regions.items()}
+    found: dict[str, float] = {}
+    for prefix, part in {"": rows, **parts}.items():
+        found[f"{prefix}words"] = len(part)
+        for name in MEASURES:
+            found[prefix + name] = sum(row[name] or 0 for row in part)
+    for name in MEASURES:
+        found[name] += sum(row.get(f"end_{name}", 0) for row in rows)
+    return found
