@@ -194,3 +194,77 @@ def test_any_corpus_is_evaluated_with_any_model(
     assert len(records.read_text().splitlines()) == 1 + 14
     assert "cloze test on" in capsys.readouterr().out
     assert not list(model.glob("records*"))
+
+
+def test_a_file_after_the_values_of_an_option_is_a_file(
+    model: Path, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("She met Ann and zork.", encoding="utf-8")
+
+    expected = rows(path, "--model", model, "--entities", "names", "unknown")
+
+    assert rows("--entities", "names", "unknown", path, "--model", model) == expected
+    standard_input(monkeypatch, b"She met Ann.")
+    assert entities(rows("--model", model, "--entities", "none", "-")) == {"stdin": set()}
+
+
+def test_a_text_instead_of_a_file_is_told_how_to_pass_it(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = fails(capsys, "read", "She met Ann.", "--model", model)
+
+    assert "She met Ann.: no such file or folder" in error
+    assert "dntm read -" in error
+
+
+def test_only_the_first_of_several_documents_is_read_with_a_note(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text("She met Ann.", encoding="utf-8")
+
+    run("read", tmp_path, "--model", model)
+    folder = capsys.readouterr().err
+    run("read", tmp_path, "--model", model, "--document", "2")
+    run("read", tmp_path / "a.txt", "--model", model)
+
+    assert f"note: {tmp_path} has several documents, this is the first (a)" in folder
+    assert not capsys.readouterr().err
+
+
+def test_texts_before_an_unreadable_file_are_scored(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.txt").write_text("She met Ann.", encoding="utf-8")
+    (tmp_path / "b.txt").write_bytes(b"\xff")
+    capsys.readouterr()
+
+    with pytest.raises(SystemExit):
+        run("score", tmp_path, "--model", model)
+
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 1 + 5
+    assert "b.txt, line 1: byte 0xff" in printed.err
+
+
+def test_static_default_is_the_baseline_of_the_bundled_model(tmp_path: Path, rows: Rows) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("She met Ann. Ann left.", encoding="utf-8")
+
+    assert rows(path, "--static", "default") == rows(path)
+
+
+def test_evaluate_skips_malformed_documents_on_request(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = {"sentences": NAMES, "clusters": [[[2, 2], [3, 3]]]}
+    path = tmp_path / "a.jsonl"
+    path.write_text(f"{json.dumps(document)}\n{{}}\n")
+
+    assert "a.jsonl, line 2" in fails(capsys, "evaluate", model, path, "--no-records")
+    run("evaluate", model, path, "--no-records", "--on-error", "skip")
+
+    printed = capsys.readouterr()
+    assert f"skipped: {path}, line 2: " in printed.err
+    assert f"perplexity on {path}" in printed.out

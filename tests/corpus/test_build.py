@@ -185,8 +185,6 @@ def test_few_entities_with_very_many_mentions_are_warned_about(tmp_path: Path) -
     source.write_text(line("a", words, mentions[:5], mentions[5:]))
     plausible = build(source, tmp_path / "chains")["warnings"]
 
-    assert suspicious == [
-        "1.0 entities per document with 10.0 mentions each are implausible: check that chains and "
-        "not types were read as entities"
-    ]
+    [warning] = suspicious
+    assert warning.startswith("1.0 entities per document with 10.0 mentions each are implausible")
     assert not plausible

@@ -25,9 +25,10 @@ def write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-COMMA = '\ufeffitem,sentence\r\n01,"She met ""Ann"", and left."\r\n\r\n2,"The old man [[sat down]] at home."\r\n'
 TAB = 'item\tsentence\n01\t"She met ""Ann"", and left."\n2\tThe old man [[sat down]] at home.\n'
-SEMICOLON = 'item;sentence\n01;"She met ""Ann"", and left."\n2;The old man [[sat down]] at home.\n'
+SEMICOLON = TAB.replace("\t", ";")
+COMMA = "\ufeff" + TAB.replace("\t", ",").replace("\n2", "\n\n2").replace("\n", "\r\n")
+"""With a byte order mark, an empty line and line ends of Windows."""
 OBJECTS = "".join(
     json.dumps({"item": item, "sentence": text}) + "\n"
     for item, text in zip(("01", "2"), SENTENCES, strict=True)

@@ -1,0 +1,40 @@
+"""What a user sees of the package at a prompt."""
+
+import pydoc
+from pathlib import Path
+
+import pytest
+
+import dntm
+from tests.reader.small import STORY, checkpoint
+
+
+def test_only_public_names_are_listed() -> None:
+    assert dir(dntm) == sorted(dntm.__all__)
+    assert all(hasattr(dntm, name) for name in dir(dntm))
+
+
+def test_help_describes_the_public_classes() -> None:
+    text = pydoc.plain(pydoc.render_doc(dntm))
+
+    assert "class Reader" in text
+    assert "import_module" not in text
+
+
+def test_the_representation_of_a_reading_fits_a_line(tmp_path: Path) -> None:
+    reading = dntm.Reader.from_pretrained(checkpoint(tmp_path / "d")).read(STORY)
+
+    sentence = reading.sentences[1]
+    assert repr(reading).startswith("Reading('text', 4 sentences, 26 tokens, 2 entities, ")
+    assert repr(sentence) == "SentenceReading(1, 'Ann kept a zork . <eos>', 2 entities)"
+    for value in (reading, sentence, *sentence.entities):
+        assert len(repr(value)) < 120
+
+
+def test_an_error_says_which_of_several_texts_is_empty(tmp_path: Path) -> None:
+    reader = dntm.Reader.from_pretrained(checkpoint(tmp_path / "d"))
+
+    with pytest.raises(ValueError, match=r"texts\[1\] \(''\): an empty document"):
+        list(reader.read_all(["She left.", "", "He left."]))
+    with pytest.raises(ValueError, match=r"^an empty document"):
+        reader.read("")
