@@ -218,19 +218,17 @@ def test_a_text_instead_of_a_file_is_told_how_to_pass_it(
     assert "dntm read -" in error
 
 
-def test_only_the_first_of_several_documents_is_read_with_a_note(
+def test_one_text_is_never_a_folder(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.txt").write_text("She met Ann.", encoding="utf-8")
+    (tmp_path / "a.txt").write_text("She met Ann.", encoding="utf-8")
 
-    run("read", tmp_path, "--model", model)
-    folder = capsys.readouterr().err
-    run("read", tmp_path, "--model", model, "--document", "2")
-    run("read", tmp_path / "a.txt", "--model", model)
-
-    assert f"note: {tmp_path} has several documents, this is the first (a)" in folder
-    assert not capsys.readouterr().err
+    for command in (
+        ("read", tmp_path),
+        ("continue", tmp_path),
+        ("fill", "[]", "--history", tmp_path),
+    ):
+        assert "is a folder, expected a file" in fails(capsys, *command, "--model", model)
 
 
 def test_texts_before_an_unreadable_file_are_scored(

@@ -186,5 +186,5 @@ def test_few_entities_with_very_many_mentions_are_warned_about(tmp_path: Path) -
     plausible = build(source, tmp_path / "chains")["warnings"]
 
     [warning] = suspicious
-    assert warning.startswith("1.0 entities per document with 10.0 mentions each are implausible")
+    assert warning.startswith("train has 1.0 entities per document with 10.0 mentions")
     assert not plausible

@@ -146,7 +146,6 @@ BAD_U = [
     (row_u("1", "Entity=(e1)e"), 1, "brackets '(e1)e'"),
     (row_u("1", "Entity=(e1[1/2])"), 1, "in 2 pieces"),
     ("# global.Entity = etype-head\n" + row_u("1", "_"), 1, "expected a field eid or GRP"),
-    (with_entities("(person-3)", "(4-place)"), 2, "entity '4-place' without '# global.Entity'"),
     (with_entities("(person2-3)"), 1, "entity 'person2-3' without '# global.Entity'"),
     (with_entities("(person-giv)"), 1, "such as 3-person or person-3"),
     ("# newdoc id = nothing\n\n", 2, "an empty document"),

@@ -16,7 +16,6 @@ from dntm.cli.runs import print_table, printable
 from dntm.corpus.document import Document, EmptyInputError
 from dntm.corpus.formats import ANNOTATED, Format, files_and_format, has_chains, read_documents
 from dntm.corpus.text import Documents
-from dntm.files import BUNDLED, DEFAULT
 from dntm.reader.reading import Unit
 
 if TYPE_CHECKING:
@@ -36,11 +35,6 @@ class ModelOptions:
     """The static baseline to compare with: a run folder, a checkpoint, or "default" (that of the
     bundled model). If omitted, the baseline in the model's folder; if there is none, the same model
     without its memory of entities."""
-
-    @property
-    def static_folder(self) -> Path | None:
-        """The folder of the static baseline, if one was given."""
-        return BUNDLED / "static" if str(self.static) == DEFAULT else self.static
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +77,7 @@ class ReaderOptions(ModelOptions):
                 raise ValueError("--entities resolver needs --coref-model")
             resolver = StanzaResolver(self.coref_model)
         return Reader.from_pretrained(
-            self.model, self.static_folder, resolver, precision=self.precision or precision
+            self.model, self.static, resolver, precision=self.precision or precision
         )
 
     def prepared(self, reader: "Reader", text: tuple[str | Document, "Kinds"]) -> "PreparedText":
@@ -95,19 +89,12 @@ class ReaderOptions(ModelOptions):
         """One document of a source, counted from 1, and the kinds of its entities."""
         if number < 1:
             raise ValueError(f"document is {number}, expected 1 or more")
+        if Path(source).is_dir():
+            raise ValueError(f"{source} is a folder, expected a file (dntm score reads folders)")
         with closing(self.texts(source)) as documents:
             found = next(islice(documents, number - 1, None), None)
-            more = number == 1
-            with suppress(ValueError):  # a malformed document is one, too
-                more = more and next(documents, None) is not None
         if found is None:
             raise ValueError(f"{source} has no document {number}")
-        if more:
-            print(
-                f"note: {source} has several documents, this is the first ({found[0].name}): "
-                "--document selects another in dntm read, and dntm score reads all",
-                file=sys.stderr,
-            )
         return found
 
     def texts(
@@ -161,10 +148,8 @@ def as_path(source: str) -> Iterator[Path]:
     """
     if source != "-":
         if not Path(source).exists():
-            raise ValueError(
-                f"{source}: no such file or folder (to read a text itself, pass it on standard "
-                f'input: echo "TEXT" | dntm read -)'
-            )
+            how = 'pass texts on standard input: echo "TEXT" | dntm read -'
+            raise ValueError(f"{source}: no such file or folder ({how})")
         yield Path(source)
         return
     with TemporaryDirectory() as folder:
@@ -297,7 +282,7 @@ class Serve(ModelOptions):
             from dntm.web.server import Limits
 
             torch.set_num_threads(1)
-            reader = Reader.from_pretrained(self.model, self.static_folder)
+            reader = Reader.from_pretrained(self.model, self.static)
             app = create_app(reader, Limits(threads=self.threads), hosts=[self.host, *self.names])
             print(f"Serving on {address(listening)} (Ctrl-C to stop)", flush=True)
             with suppress(KeyboardInterrupt):

@@ -21,7 +21,7 @@ CoNLL-U with `Entity=` in the last column:
 
 The header names the fields between the hyphens; `eid` or `GRP` is the chain. Without a header, the
 chain is the one of the first two fields that has a digit: `(3-person` and `(person-3` (AMALGUM,
-older GUM) are both chain 3, and a file with anything else or with both orders is refused. A
+older GUM) are both chain 3, and if both or none have a digit, the document is refused. A
 discontinuous mention, `e1[1/2]` ... `e1[2/2]`, is represented by its longest piece. Words are the
 syntactic words: lines of multi-word tokens and empty nodes are skipped. Mentions may cross.
 """
@@ -279,10 +279,8 @@ def parse_u(block: Block) -> Document:
 class _ReaderU(_Reader):
     line: int = 1
     """The first line: names a document without a name."""
-    header: bool = False
-    """Whether a header names the field of the chain."""
     chain_field: int | None = None
-    """The field of the chain; None until the first entity with several fields."""
+    """The field of the chain, if a header names it."""
 
     def read_line(self, line: str) -> None:
         if not line.startswith("#"):
@@ -294,7 +292,7 @@ class _ReaderU(_Reader):
             known = [i for i, name in enumerate(fields) if name in ("eid", "GRP")]
             if not known:
                 raise ValueError(f"global.Entity {match['fields']!r}, expected a field eid or GRP")
-            self.header, self.chain_field = True, known[0]
+            self.chain_field = known[0]
 
     def _read_columns(self, columns: list[str]) -> None:
         if len(columns) != _COLUMNS:
@@ -316,16 +314,14 @@ class _ReaderU(_Reader):
     def _chain(self, text: str) -> str:
         """The chain of a bracket, with `[1/2]` if it is a piece of a discontinuous mention."""
         fields = text.split("-")
-        if not self.header and len(fields) > 1:
-            numbered = [i for i, name in enumerate(fields[:2]) if re.search(r"\d", name)]
-            if len(numbered) != 1 or self.chain_field not in (None, *numbered):
-                raise ValueError(
-                    f"entity {text!r:.80} without '# global.Entity': its chain is not clear, "
-                    "expected the same order everywhere, such as 3-person or person-3"
-                )
-            self.chain_field = numbered[0]
-        field = self.chain_field or 0
-        return fields[field] if len(fields) > field else fields[0]
+        if self.chain_field is None and len(fields) > 1:
+            numbered = [name for name in fields[:2] if re.search(r"\d", name)]
+            if len(numbered) != 1:
+                expected = "expected one number, such as 3-person or person-3"
+                raise ValueError(f"entity {text!r:.80} without '# global.Entity', {expected}")
+            return numbered[0]
+        chain = self.chain_field or 0
+        return fields[chain] if len(fields) > chain else fields[0]
 
     def end(self) -> Document:
         """The document; a discontinuous mention is its longest piece."""

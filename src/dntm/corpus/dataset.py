@@ -282,15 +282,13 @@ def _warnings(statistics: dict[str, SplitStatistics], entities: Collection[str])
             f"none of the {tokens:,} tokens is an entity: check --entities and --format (inline "
             "markup is --format inline)"
         )
-    documents, entities_, mentions = (
-        sum(getattr(counted, name) for counted in statistics.values())
-        for name in ("documents", "entities", "entity_tokens")
-    )
-    if "chains" in entities and entities_ < _FEW * documents and mentions > _LONG * entities_:
-        found.append(
-            f"{entities_ / documents:.1f} entities per document with {mentions / entities_:.1f} "
-            "mentions each are implausible: check that chains and not types were read as entities"
-        )
+    for split, counted in statistics.items():
+        _, _, unique, _, mentions = counted.table_1()
+        if "chains" in entities and unique < _FEW and mentions > _LONG:
+            found.append(
+                f"{split} has {unique:.1f} entities per document with {mentions:.1f} mentions: "
+                "check that chains and not types were read as entities"
+            )
     train = statistics["train"]
     for split in ("dev", "test"):
         other = statistics[split]

@@ -24,6 +24,7 @@ from torch import Tensor
 from dntm.corpus.document import Document, Token
 from dntm.corpus.resolver import Resolver
 from dntm.corpus.vocabulary import From
+from dntm.files import BUNDLED, DEFAULT
 from dntm.reader.engine import Engine, ModelPair, Precision
 from dntm.reader.meaning import Meanings
 from dntm.reader.questions import (
@@ -75,10 +76,12 @@ class Reader:
     ) -> Self:
         """Load a run folder or a checkpoint; if `path` is omitted, the bundled model.
 
-        `static` is the checkpoint of a baseline to compare with. `resolver` finds the entities of
+        `static` is the checkpoint of a baseline to compare with, or "default" for that of the
+        bundled model. `resolver` finds the entities of
         texts that are read with entities="resolver". Single `precision` is faster; values then
         differ by about 1e-6 between batches.
         """
+        static = BUNDLED / "static" if str(static) == DEFAULT else static
         return cls(ModelPair.load(path, static, precision), resolver)
 
     def prepare(
