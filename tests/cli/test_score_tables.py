@@ -105,8 +105,8 @@ def test_a_column_of_the_table_keeps_its_name_and_ours_gets_a_prefix(
 ) -> None:
     (tmp_path / "t.tsv").write_text("surprisal\ttext\thigh\thigh2\nmine\tShe left.\t1\tShe\n")
 
-    run("score", tmp_path / "t.tsv", "--text-column", "text", "--summary", "--model", model,
-        "--region-column", "high2")  # fmt: skip
+    run("score", "--entities", "none", "--text-column", "text", tmp_path / "t.tsv", "--summary",
+        "--model", model, "--region-column", "high2")  # fmt: skip
 
     [row] = read(capsys.readouterr().out, "\t")
     assert row["surprisal"] == "mine"
@@ -139,6 +139,9 @@ def test_a_table_is_never_read_as_prose(
         assert "--text-column" in fails(capsys, command, table, "--model", model)
     assert "--text-column" in fails(capsys, "score", objects, "--model", model)
     assert "--text-column" in fails(capsys, "data", "build", table, "--output-dir", tmp_path / "d")
+    assert "pass --text-column" in fails(capsys, "score", table, "--summary", "--model", model)
+    three = ("--text-column", "item", "item", "sentence")
+    assert "two for pairs" in fails(capsys, "score", table, *three, "--model", model)
     run("score", table, "--input-format", "text", "--model", model)
     assert "item" in capsys.readouterr().out
 

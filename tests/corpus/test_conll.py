@@ -97,9 +97,9 @@ def with_entities(*cells: str) -> str:
 @pytest.mark.parametrize(
     "cells",
     [
-        ("(person-3", "person-3)", "(place-7)", "(person-3)", "(place-7)"),
-        ("(3-person", "3)", "(7-place)", "(3-person)", "(7-place)"),
-        ("(e3-person-1-", "e3)", "(e7-place-1-)", "(e3-person-1-)", "(e7)"),
+        ("(person-3", "person-3)", "(person-7)", "(person-3)", "(place-7)"),
+        ("(3-person", "3)", "(7-person)", "(3-person)", "(7-place)"),
+        ("(e3-person-1-", "e3)", "(e7-person-1-)", "(e3-person-1-)", "(e7)"),
         ("(3", "3)", "(7)", "(3)", "(7)"),
     ],
 )

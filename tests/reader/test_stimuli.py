@@ -91,7 +91,9 @@ HEAD = "item,text\n"
         ('{"text": "a"}\n{"test": "a"}\n', 2, "{'test': 'a'}, expected the columns text"),
         ('{"text": "a"}\n[1]\n', 2, "[1], expected the columns text"),
         ('{"text": "a"}\n{"text": \n', 2, "Expecting value"),
-        ('{"text": null}\n', 1, "column 'text' is '', expected a text"),
+        ('{"text": null}\n', 1, "column 'text' is None, expected a text"),
+        ('{"text": [["a"]]}\n', 1, "column 'text' is [['a']], expected a text"),
+        (HEAD + "1,\u200b\n", 2, "column 'text' is '\\u200b', expected a text"),
         ('{"text"\n', 1, "Expecting ':'"),
         (HEAD + "1,the [[old man sat\n", 2, "marks [[ in 'the [[old man sat', expected [[ ... ]]"),
         (HEAD + "1,the old]] [[man\n", 2, "marks ]] [["),
@@ -113,13 +115,13 @@ def test_errors_name_file_line_and_value(
 
 
 def test_a_column_holds_the_words_of_a_region_or_nothing(tmp_path: Path) -> None:
-    content = "text,verb\nThe bears are at home.,are\nShe left.,\n"
+    content = "text,verb\nThey stare at areas and are home.,are\nShe left.,\n"
     path = write(tmp_path / "t.csv", content)
     config = StimulusConfig(text_column=("text",), region_column="verb")
 
     stimuli = config.read(path, "t.csv")
 
-    assert [s.regions[0] for s in stimuli] == [{"verb": range(2, 3)}, {}]
+    assert [s.regions[0] for s in stimuli] == [{"verb": range(5, 6)}, {}]
     for text, problem in (
         ("are are,are", "'are' occurs 2 times"),
         ("She left.,are", "'are' occurs 0 times in 'She left.', expected once"),
@@ -145,9 +147,9 @@ def test_a_column_names_the_marked_regions(tmp_path: Path) -> None:
 
 
 def test_a_region_has_all_words_of_which_a_character_is_marked() -> None:
-    text, regions = without_marks("He s[[at do]]wn [[ at ]] the ta[[ble]].")
+    text, regions = without_marks("He s[[at do]]wn[[ at ]]the ta[[ble]].")
 
-    assert text == "He sat down  at  the table."
+    assert text == "He sat down at the table."
     assert regions == [range(1, 3), range(3, 4), range(5, 6)]
 
 

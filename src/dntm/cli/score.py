@@ -70,6 +70,8 @@ class Score:
         stopped: list[Exception] = []
         if not self.sources:
             raise ValueError("no file given, expected at least one")
+        if not self.table.text_column and (self.summary or self.table != StimulusConfig()):
+            raise ValueError("--summary, regions and --group-by are for tables: pass --text-column")
         table = StimulusRows(self, skipped) if self.table.text_column else None
         columns = table.columns if table else WORD_COLUMNS if self.words else COLUMNS
         reader, scored = self.options.reader(), 0
@@ -136,8 +138,8 @@ class StimulusRows:
 
     def __init__(self, score: Score, skipped: list[str]) -> None:
         texts = score.table.text_column
-        if len(score.sources) > 1 or len(texts) > 2:
-            raise ValueError("--text-column takes one or two columns of one table")
+        if len(score.sources) > 1 or len(texts) > 2 or (score.table.group_by and len(texts) < 2):
+            raise ValueError("--text-column takes one table, and one column, or two for pairs")
         self._score, self._pairs, [source] = score, len(texts) == 2, score.sources
         with as_path(source) as path:
             noted = skipped if score.on_error == "skip" else None

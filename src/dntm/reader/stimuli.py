@@ -93,19 +93,20 @@ class StimulusConfig:
 
     def _text(self, values: Mapping[str, Any], column: str) -> tuple[str, Mapping[str, range]]:
         """A text without marks, and its regions."""
-        keys = (column, self.region_column, self.region_names)
-        marked, words, given = (str(values.get(key or "") or "") for key in keys)
+        marked = values[column]
+        if not isinstance(marked, str) or not any(c.isprintable() and c != " " for c in marked):
+            raise ValueError(f"column {column!r} is {marked!r}, expected a text")
+        keys = (self.region_column, self.region_names)
+        words, given = (str(values.get(key or "") or "").strip() for key in keys)
         names = given.split()
         if words:
-            pattern = rf"(?<!\w){re.escape(words.strip())}(?!\w)"
+            pattern = rf"(?<!\w){re.escape(words)}(?!\w)"
             marked, count = re.subn(pattern, r"[[\g<0>]]", marked)
             names = [str(self.region_column)]
             if count != 1:
                 raise ValueError(f"{words!r} occurs {count} times in {marked!r}, expected once")
         text, regions = without_marks(marked)
         names = names or [str(n + 1) for n in range(len(regions))]
-        if not text.strip():
-            raise ValueError(f"column {column!r} is {marked!r}, expected a text")
         if not len(names) == len(set(names)) == len(regions):
             raise ValueError(f"{len(regions)} regions in {marked!r}, expected {names}")
         return text, dict(zip(names, regions, strict=True))
