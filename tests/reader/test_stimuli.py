@@ -74,8 +74,8 @@ HEAD = "item,text\n"
     [
         (b"", None, "no stimulus"),
         (HEAD, None, "no stimulus"),
-        ("text,text\na,b\n", 1, "column 2 is 'text', expected a name of its own"),
-        (",text\na,b\n", 1, "column 1 is '', expected a name"),
+        ("text,text\na,b\n", 1, "2 columns named 'text', expected a name for each"),
+        (",text\na,b\n", 1, "1 columns named '', expected"),
         ("item,word\n1,b\n", 1, "no column 'text', found item, word"),
         (HEAD + "1,a,b\n", 2, "['1', 'a', 'b'], expected the columns item, text"),
         (HEAD + "1\n", 2, "['1'], expected the columns item, text"),
@@ -98,6 +98,7 @@ HEAD = "item,text\n"
         (HEAD + "1,the [[old man sat\n", 2, "marks [[ in 'the [[old man sat', expected [[ ... ]]"),
         (HEAD + "1,the old]] [[man\n", 2, "marks ]] [["),
         (HEAD + "1,the [[old [[man]] sat]]\n", 2, "marks [[ [[ ]] ]]"),
+        (HEAD + "1,[[]]\n", 2, "region '' in '[[]]'"),
         (HEAD + "1,the [[]] man\n", 2, "region '' in 'the [[]] man', expected words of its own"),
         (HEAD + "1,the [[o]][[ld]] man\n", 2, "region 'ld'"),
     ],

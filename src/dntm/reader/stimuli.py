@@ -10,6 +10,8 @@ character is marked. Marks are removed before the text is read.
 
 import csv
 import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
@@ -83,9 +85,9 @@ class StimulusConfig:
         columns = list(parse_json(header)) if isinstance(header, bytes) else header
         if isinstance(header, Exception):
             raise header
-        for number, column in enumerate(columns):
-            if not column.strip() or column in columns[:number]:
-                raise ValueError(f"column {number + 1} is {column!r}, expected a name of its own")
+        for column, count in Counter(columns).items():
+            if count > 1 or not column.strip():
+                raise ValueError(f"{count} columns named {column!r}, expected a name for each")
         for column in (*self.text_column, self.region_column, self.region_names, self.group_by):
             if column is not None and column not in columns:
                 raise ValueError(f"no column {column!r}, found {', '.join(columns)}")
@@ -157,13 +159,14 @@ def without_marks(marked: str) -> tuple[str, list[range]]:
         raise ValueError(f"marks {' '.join(pieces[1::2])} in {marked!r}, expected [[ ... ]]")
     text = "".join(pieces[::2])
     places = list(accumulate(map(len, pieces[::2])))
-    words = list(re.finditer(r"\S+", text))
+    words = [word.span() for word in re.finditer(r"\S+", text)]
+    starts, ends = ([span[side] for span in words] for side in (0, 1))
     regions: list[range] = []
     for start, end in zip(places[:-1:2], places[1::2], strict=True):
-        inside = [n for n, word in enumerate(words) if word.start() < end and word.end() > start]
-        if not inside or (regions and inside[0] < regions[-1].stop):
+        region = range(bisect_right(ends, start), bisect_left(starts, end))
+        if not region or (regions and region[0] < regions[-1].stop):
             raise ValueError(f"region {text[start:end]!r} in {marked!r}, expected words of its own")
-        regions.append(range(inside[0], inside[-1] + 1))
+        regions.append(region)
     return text, regions
 
 
