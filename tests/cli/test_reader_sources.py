@@ -264,5 +264,5 @@ def test_evaluate_skips_malformed_documents_on_request(
     run("evaluate", model, path, "--no-records", "--on-error", "skip")
 
     printed = capsys.readouterr()
-    assert f"skipped: {path}, line 2: " in printed.err
+    assert f"warning: {path}, line 2: " in printed.err
     assert f"perplexity on {path}" in printed.out

@@ -44,7 +44,7 @@ def test_one_row_per_word_has_the_columns_of_its_stimulus(
         (item, condition, str(number), word, float(str(surprisal)))
         for number, ((item, condition, _), text) in enumerate(zip(STIMULI, plain, strict=True), 1)
         for row in reader.read(text).word_rows()
-        for word, surprisal in [(row[6], row[WORD_COLUMNS.index("surprisal")])]
+        for word, surprisal in [[row[WORD_COLUMNS.index(n)] for n in ("word", "surprisal")]]
     ]
     for found, wanted in zip(rows, expected, strict=True):
         names = ("item", "condition", "stimulus", "word")

@@ -173,7 +173,7 @@ def test_sums_over_regions_are_those_of_the_word_rows(reader: Reader) -> None:
 
     rows = [dict(zip(WORD_COLUMNS, row, strict=True)) for row in reading.word_rows()]
     for measure in MEASURES:
-        values = [float(str(row[measure])) for row in rows]
+        values = [float(str(row[measure] or 0)) for row in rows]
         assert sums[f"region_a_{measure}"] == pytest.approx(values[2] + values[3])
         assert sums[f"region_b_{measure}"] == pytest.approx(values[6])
     assert (sums["words"], sums["region_a_words"], sums["region_b_words"]) == (8, 2, 1)

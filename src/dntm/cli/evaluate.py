@@ -161,9 +161,7 @@ class Evaluate(Computing):
             skipped: list[str] = []
             empty: list[str] = []
             built = build_dataset(corpus, target, reading, build, skipped=skipped, empty=empty)
-            for problem in skipped:
-                print(f"skipped: {problem}", file=sys.stderr)
-            for problem in (*empty, *built["warnings"]):
+            for problem in (*skipped, *empty, *built["warnings"]):
                 print(f"warning: {problem}", file=sys.stderr)
             dataset = Dataset.open(target)
             yield dataset, documents_of(dataset, self.split)

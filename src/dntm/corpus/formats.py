@@ -96,7 +96,7 @@ def recognize(path: Path) -> Format:
     if known := _format_of_name(path):
         return known
     if re.search(r"\.(csv|tsv)(\.gz)?$", path.name.lower()):
-        raise InputError(str(path), None, f"a table of texts: {_TABLE}")
+        raise InputError(str(path), None, f"not a text; {_TABLE}")
     for number, line in numbered_lines(path):
         if line.startswith(b"#begin document"):
             return "conll2012"
@@ -109,7 +109,7 @@ def recognize(path: Path) -> Format:
     return "text"
 
 
-_TABLE = "only dntm score --text-column COLUMN reads tables"
+_TABLE = "for a table of texts, use dntm score --text-column COLUMN"
 _INLINE = re.compile(rb"\[\d{1,4}\][.,;:!?]?")
 
 
@@ -241,9 +241,7 @@ def parse_json(block: Block) -> Document:
 
 def _json_document(fields: Any, fallback: str) -> Document:
     if not isinstance(fields, dict) or not are_sentences(fields.get("sentences"), (str,)):
-        raise ValueError(
-            f'expected an object with "sentences", a list of lists of words ({_TABLE})'
-        )
+        raise ValueError(f'expected an object with "sentences", a list of lists of words; {_TABLE}')
     sentences: list[list[str]] = fields["sentences"]
     if "mention_clusters" in fields:
         chains = _json_chains(fields["mention_clusters"], "mention_clusters", 3)
