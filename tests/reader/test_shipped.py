@@ -29,7 +29,7 @@ def test_it_is_the_default() -> None:
 
 
 def test_reappearing_entities_surprise_it_less_than_its_static_baseline() -> None:
-    texts = sorted((Path(dntm.__file__).parent / "web" / "texts").glob("*.txt"))
+    texts = sorted((Path(__file__).parent / "stories").glob("*.txt"))
     readings = dntm.Reader.from_pretrained().read_all([t.read_text("utf-8") for t in texts])
 
     back = [

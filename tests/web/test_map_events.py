@@ -16,18 +16,16 @@ from tests.web.tiny import TEXT
 def test_a_map_shows_the_predicted_words_of_each_mention(reader: Reader, variant: str) -> None:
     other = with_variant(reader, cast("Variant", variant))
     meanings = Meanings(other.models.dynamic, other.vocabulary)
-    listed: dict[str, set[str]] = {"input": set(), "output": set()}
+    listed: set[str] = set()
     sentences = list(other.stream(TEXT))
     for sentence in sentences:
         for state in sentence.entities:
-            for name, words in (("input", state.input_words), ("output", state.output_words)):
-                predicted = state.predicted_words if name == meanings.naming_space else []
-                listed[name] |= {near.word for near in (predicted or words)[:4]}
+            listed |= {near.word for near in state.predicted_words[:4]}
             assert bool(state.predicted_words) == (variant != "baseline")
 
-    maps = [event["spaces"] for event in map_events(sentences, meanings)]
-    for name in meanings.spaces:
-        assert {word for spaces in maps for word, _, _ in spaces[name]["words"]} == listed[name]
+    maps = map_events(sentences, meanings)
+
+    assert {word for event in maps for word, _, _ in event["words"]} == listed
 
 
 def with_variant(reader: Reader, variant: "Variant") -> Reader:

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.web.conftest import MILLISECONDS
 from tests.web.tiny import TEXT
-from tests.web.using import read, unfold
+from tests.web.using import DONE, read, shade, view
 
 
 def test_everything_can_be_reached_with_the_keyboard(page: Page) -> None:
@@ -16,7 +16,7 @@ def test_everything_can_be_reached_with_the_keyboard(page: Page) -> None:
     expect(page.get_by_role("button", name="Read", exact=True)).to_be_enabled()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("sentences in")
+    expect(page.get_by_role("status")).to_have_text(DONE)
 
     page.locator(".token[tabindex='0']").focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight", "End", "ArrowLeft", "Home", "ArrowUp"):
@@ -26,6 +26,11 @@ def test_everything_can_be_reached_with_the_keyboard(page: Page) -> None:
 
     expect(page.locator("[data-s='0'][data-p='1']")).to_be_focused()
     expect(page.locator("[data-s='0'][data-p='1']")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#answer-title")).to_have_text("Marta")
+    page.get_by_role("radio", name="Guesses").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("img", name="Path of Marta")).to_be_visible()
+    page.keyboard.press("ArrowRight")
     expect(page.locator(".candidates")).to_have_count(2)
     assert page.locator(".token[tabindex='0']").count() == 1
     page.get_by_role("slider").focus()
@@ -50,17 +55,20 @@ def test_the_page_is_accessible(browser: Browser, address: str, width: int, sche
         findings.extend(f"{where}: {v['id']} {v['nodes'][0]['html']}" for v in found)
         widest.append(page.evaluate("document.documentElement.scrollWidth"))
 
-    expect(page.get_by_role("status")).to_contain_text("sentences in")
-    page.get_by_role("button", name="Try it").click()
-    expect(page.locator("#compare table")).to_be_visible()
+    expect(page.get_by_role("status")).to_have_text(DONE)
     look("landing")
-    page.locator("#own summary").click()
+    page.get_by_role("button", name="Try it").click()
+    expect(page.locator(".compare")).to_be_visible()
+    look("edit")
     read(page)
-    unfold(page)
     page.locator(".token.entity").nth(2).click()
+    look("guesses")
+    view(page, "Map")
+    look("map")
+    view(page, "Predictions")
     expect(page.locator(".candidates")).to_have_count(2)
-    look("read")
-    page.get_by_label("difference").check(force=True)
+    look("predictions")
+    shade(page, "difference")
     page.get_by_label("show numbers").check()
     page.get_by_role("slider").fill("2")
     page.get_by_role("button", name="Edit sentence 4").click(force=True)

@@ -6,7 +6,7 @@ from playwright.sync_api import Error, Page, Route, expect
 
 from tests.web.asking import until
 from tests.web.tiny import PausingReader
-from tests.web.using import paste, read, unfold
+from tests.web.using import paste, read, view
 
 
 def test_a_reading_can_be_stopped(slow_page: Page, pausing: PausingReader) -> None:
@@ -20,7 +20,7 @@ def test_a_reading_can_be_stopped(slow_page: Page, pausing: PausingReader) -> No
 
     expect(page.get_by_role("status")).to_have_text("Stopped after 1 of 4 sentences.")
     expect(page.get_by_role("button", name="Stop")).to_be_hidden()
-    unfold(page)
+    view(page, "Map")
     expect(page.get_by_role("img", name="Path of Marta")).to_be_visible()
     pausing.gate.set()
     page.wait_for_timeout(500)
@@ -59,21 +59,19 @@ def test_predictions_of_an_earlier_reading_are_not_shown(page: Page) -> None:
     held = held_questions(page)
     read(page)
     page.locator("[data-s='3'][data-p='2']").click()
-    expect(page.locator("#expected")).to_contain_text("Actual word")
+    expect(page.locator("#content")).to_contain_text("Actual word")
 
-    page.locator("#own summary").click()
     read(page, "A ferry left.")
     with suppress(Error):  # the page may have given it up
         held[0].continue_()
     page.wait_for_timeout(500)
 
-    expect(page.locator("#expected")).to_contain_text("Select a word in the text")
+    expect(page.locator("#answer")).to_be_hidden()
     expect(page.get_by_role("alert")).to_be_empty()
 
 
 def test_predictions_use_the_entities_of_the_reading(page: Page) -> None:
     read(page)
-    page.locator("#own summary").click()
     page.locator("#entities").select_option("names")
 
     with page.expect_request("**/api/predict") as asked:

@@ -21,8 +21,8 @@ def test_events_carry_the_values_of_the_reading(client: TestClient, reader: Read
             assert sent["entity"] == expected.entity
             assert sent["surprisal"] == pytest.approx(expected.surprisal)
             assert sent["static_surprisal"] == pytest.approx(expected.static_surprisal)
-        nearest = [[near["word"] for near in e["input_words"]] for e in event["entities"]]
-        assert nearest == [[near.word for near in e.input_words] for e in sentence.entities]
+        guesses = [[near["word"] for near in e["predicted_words"]] for e in event["entities"]]
+        assert guesses == [[near.word for near in e.predicted_words] for e in sentence.entities]
 
 
 def test_sentences_and_spaces_are_those_of_the_text(client: TestClient) -> None:
@@ -39,11 +39,11 @@ def test_sentences_and_spaces_are_those_of_the_text(client: TestClient) -> None:
 def test_every_entity_has_a_map_with_one_point_per_mentioning_sentence(
     client: TestClient,
 ) -> None:
-    maps = {event["entity"]: event["spaces"] for event in read(client, TEXT)[5:7]}
+    maps = {event["entity"]: event for event in read(client, TEXT)[5:7]}
 
-    assert [stop[0] for stop in maps[1]["input"]["path"]] == [0, 1, 3]
-    assert [stop[0] for stop in maps[2]["output"]["path"]] == [2, 3]
-    assert len(maps[1]["input"]["words"]) > 3
+    assert [stop[0] for stop in maps[1]["path"]] == [0, 1, 3]
+    assert [stop[0] for stop in maps[2]["path"]] == [2, 3]
+    assert len(maps[1]["words"]) > 3
 
 
 def test_after_an_edit_only_later_sentences_are_computed(pausing: PausingReader) -> None:
@@ -143,5 +143,5 @@ def test_what_is_computed_for_predictions_is_remembered(pausing: PausingReader) 
 def test_all_examples_are_read_with_entities(client: TestClient) -> None:
     for example in examples():
         events = read(client, example.text)
-        assert events[0]["names"], example.title
+        assert example.word in events[0]["names"].values()
         assert spelled(events) == "".join(example.text.split())

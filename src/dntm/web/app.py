@@ -56,12 +56,12 @@ _LINKS = re.compile(r"^ *<(?:link|script)\b.*\n", re.MULTILINE)
 
 
 class Example(NamedTuple):
-    """An example text."""
+    """A text about an unknown word."""
 
-    title: str
+    word: str
     text: str
     edit: tuple[int, str]
-    """A sentence (from 1) and its replacement, to show how an edit changes the predicted words."""
+    """A sentence (from 1) and its replacement, which changes the best guess for the word."""
 
 
 def create_app(
@@ -152,14 +152,9 @@ def page_files() -> dict[str, Response]:
 
 
 def examples() -> list[Example]:
-    """The bundled texts; the first line of each is its title."""
-    folder = files("dntm.web") / "texts"
-    edits = json.loads((folder / "edits.json").read_text(encoding="utf-8"))
-    found = []
-    for name, (sentence, instead) in sorted(edits.items()):
-        title, _, text = (folder / f"{name}.txt").read_text(encoding="utf-8").partition("\n")
-        found.append(Example(title, text.strip(), (sentence, instead)))
-    return found
+    """The example texts; tests check their edits with the bundled model."""
+    text = (files("dntm.web") / "examples.json").read_text(encoding="utf-8")
+    return [Example(**example) for example in json.loads(text)]
 
 
 def _export_page(page: Mapping[str, Response]) -> str:

@@ -1,9 +1,9 @@
 """Events: a reading as the page receives it, one JSON object per line.
 
-start       the reading's id, the names of its entities, its sentences
+start       the reading's id, the names of its entities, which are unknown words, its sentences
 kept        a sentence that the page has already, unchanged
 sentence    its tokens, and the entities it mentions as they are after it
-map         the path of an entity among its nearest words, in the input and in the output space
+map         the path of an entity among its predicted words
 end         how many sentences were computed, and how long it took
 error       why the reading stopped early
 
@@ -19,7 +19,8 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from dntm.reader.meaning import Meanings, confidence_label
+from dntm.corpus.entities import Lexicon
+from dntm.reader.meaning import Meanings
 from dntm.reader.questions import Candidate, Predictions
 from dntm.reader.reading import EntityReading, SentenceReading
 from dntm.reader.text import PreparedText
@@ -38,15 +39,17 @@ def line(event: dict[str, Any]) -> bytes:
     return text.encode() + b"\n"
 
 
-def start_event(name: str, prepared: PreparedText, naming_space: str) -> dict[str, Any]:
+def start_event(name: str, prepared: PreparedText, lexicon: Lexicon) -> dict[str, Any]:
     """What is known before the first sentence is read."""
+    names = prepared.names()
     ends = [(sentence[0].start, sentence[-1].end) for sentence in prepared.sentences]
     return {
         "kind": "start",
         "id": name,
         "unit": "bits",
-        "naming_space": naming_space,
-        "names": {str(number): name for number, name in prepared.names().items()},
+        "names": {str(number): name for number, name in names.items()},
+        # The last word decides: Uncle Zorp is unknown, Zorp Street is not.
+        "unknown": [n for n, name in names.items() if not lexicon.is_known(name.split()[-1])],
         "sentences": [
             {"text": prepared.text[start:end], "paragraph": paragraph}
             for (start, end), paragraph in zip(ends, prepared.paragraphs, strict=True)
@@ -65,36 +68,29 @@ def sentence_event(sentence: SentenceReading) -> dict[str, Any]:
             if isinstance(value, float) and not math.isfinite(value):  # JSON has no NaN
                 token[name] = None
     for entity in plain["entities"]:
-        del entity["representation"]
-        entity["confidence_label"] = confidence_label(entity["confidence"])
+        for unused in ("representation", "input_words", "output_words", "gained", "lost"):
+            del entity[unused]
     return {"kind": "sentence", **plain}
 
 
 def map_events(sentences: Iterable[SentenceReading], meanings: Meanings) -> list[dict[str, Any]]:
-    """One event per entity: its map in each space."""
+    """One event per entity."""
     paths: dict[int, list[tuple[int, EntityReading]]] = {}
     for sentence in sentences:
         for state in sentence.entities:
             paths.setdefault(state.entity, []).append((sentence.index, state))
     return [
-        {"kind": "map", "entity": entity, "spaces": _maps(path, meanings)}
-        for entity, path in paths.items()
+        {"kind": "map", "entity": entity, **_map(path, meanings)} for entity, path in paths.items()
     ]
 
 
-def _maps(path: Sequence[tuple[int, EntityReading]], meanings: Meanings) -> dict[str, Any]:
+def _map(path: Sequence[tuple[int, EntityReading]], meanings: Meanings) -> dict[str, Any]:
     sentences, states = zip(*path, strict=True)
     d = torch.tensor([state.representation for state in states], dtype=torch.float64)
-    found = {}
-    for name, space in meanings.spaces.items():
-        vectors = space.entities([state.row for state in states], d).numpy()
-        nearest = []
-        for state in states:
-            words = state.predicted_words if name == meanings.naming_space else ()
-            words = words or (state.input_words if name == "input" else state.output_words)
-            nearest.append([near.word for near in words[:NEAREST]])
-        found[name] = meaning_map(sentences, vectors, nearest)
-    return found
+    space = meanings.spaces[meanings.naming_space]
+    vectors = space.entities([state.row for state in states], d).numpy()
+    words = [[near.word for near in state.predicted_words[:NEAREST]] for state in states]
+    return meaning_map(sentences, vectors, words)
 
 
 def predictions_answer(found: Predictions, seen: Collection[int], k: int) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
+from dntm.corpus.entities import Lexicon
 from dntm.reader.reader import Reader
 from dntm.reader.reading import SentenceReading
 from dntm.reader.text import PreparedText
@@ -33,6 +34,7 @@ class Readings:
 
     def __init__(self, reader: Reader, limits: Limits) -> None:
         self.reader = reader
+        self._lexicon = Lexicon(reader.vocabulary)
         self.limits = limits
         self.memory = Memory(limits.remembered)
         self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="reading")
@@ -58,7 +60,7 @@ class Readings:
         known = self.memory.recall(request.reading)[: request.have]
         stream = self.reader.stream(prepared, known=known)
         meanings, sentences = self.reader.meanings, list[SentenceReading]()
-        yield start_event(name, prepared, meanings.naming_space)
+        yield start_event(name, prepared, self._lexicon)
         try:
             while more := await self._run(lambda: _next(stream, known), began):
                 for sentence in more:

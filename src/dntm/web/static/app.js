@@ -4,9 +4,9 @@ import { byId, element } from "./dom.js";
 import { edit, readWith } from "./editing.js";
 import { save } from "./export.js";
 import { askForAll, choose, read, stopReading } from "./reading.js";
-import { complain, current, given, goTo, isPlaying, pause, play, say, showAll, showMeaning, showPlace, showText } from "./show.js";
+import { bringIntoView, complain, current, given, goTo, isPlaying, narrow, pause, play, say, showAll, showMeaning, showPlace, showText, still } from "./show.js";
 import { ask } from "./stream.js";
-import { arrows, rove } from "./text.js";
+import { arrows, find, rove } from "./text.js";
 
 let about = null; // the server's answer to /api/about
 let described = null; // the promise of that answer
@@ -18,6 +18,13 @@ function jump(s) {
   goTo(s);
 }
 
+// Selects a tracked word without a place in the text, or nothing.
+function select(entity) {
+  Object.assign(current.state, { place: null, edit: null }, entity);
+  showPlace();
+  showMeaning();
+}
+
 function listenToText() {
   byId("text").addEventListener("click", ({ target }) => {
     const token = target.closest(".token");
@@ -27,6 +34,7 @@ function listenToText() {
     }
     const editing = target.closest("[data-edit]");
     if (editing) edit(Number(editing.dataset.edit));
+    if (target.closest("[data-try]")) readWith(current.state.suggested.s, current.state.suggested.text);
   });
   byId("text").addEventListener("keydown", (event) => arrows(byId("text"), event));
   byId("result").addEventListener("click", ({ target }) => {
@@ -34,38 +42,34 @@ function listenToText() {
     if (go) jump(Number(go.dataset.go) + 1);
     const chip = target.closest("[data-entity]");
     if (chip) {
-      Object.assign(current.state, { entity: Number(chip.dataset.entity), picked: true });
-      showPlace();
-      showMeaning();
+      select({ entity: Number(chip.dataset.entity), picked: true });
+      bringIntoView();
     }
   });
   byId("slider").addEventListener("input", ({ target }) => jump(Number(target.value)));
   byId("play").addEventListener("click", () => (isPlaying() ? pause() : play()));
   byId("close").addEventListener("click", () => {
-    current.state.edit = null;
-    showMeaning();
-    byId("text").focus();
+    const { place } = current.state;
+    select({ picked: false });
+    (place ? find(byId("text"), place.sentence, place.position) : byId("text")).focus({ preventScroll: true });
   });
   byId("shades").addEventListener("change", showPlace);
-  byId("spaces").addEventListener("change", showMeaning);
+  byId("views").addEventListener("change", () => {
+    showMeaning();
+    bringIntoView();
+  });
+  narrow.addEventListener("change", showMeaning);
   byId("numbers").addEventListener("change", ({ target }) => byId("text").classList.toggle("numbered", target.checked));
 }
 
 function listenToForm() {
   byId("form").addEventListener("submit", (event) => {
     event.preventDefault();
-    byId("try").hidden = true;
-    byId("example").value = "";
-    read(byId("input").value);
+    readOwn();
   });
   byId("stop").addEventListener("click", stopReading);
-  byId("example").addEventListener("change", ({ target }) => {
-    if (target.value) readExample(Number(target.value));
-  });
-  byId("try").addEventListener("click", () => {
-    const [sentence, instead] = about.examples[Number(byId("example").value)].edit;
-    byId("try").hidden = true;
-    readWith(sentence - 1, instead);
+  byId("examples").addEventListener("click", ({ target }) => {
+    if (target.dataset.example) readExample(Number(target.dataset.example));
   });
   byId("file").addEventListener("change", async ({ target }) => {
     const [file] = target.files;
@@ -86,9 +90,7 @@ function listenToForm() {
       complain(`${file.name} is not UTF-8 text.`);
       return;
     }
-    byId("example").value = "";
-    byId("try").hidden = true;
-    read(byId("input").value);
+    readOwn();
   });
   byId("export").addEventListener("click", async () => {
     try {
@@ -101,18 +103,28 @@ function listenToForm() {
   });
 }
 
+function pressExample(number) {
+  for (const chip of byId("examples").querySelectorAll("button")) {
+    chip.setAttribute("aria-pressed", String(chip.dataset.example === String(number)));
+  }
+}
+
+function readOwn() {
+  pressExample(null);
+  byId("input").scrollTop = 0;
+  read(byId("input").value);
+}
+
 function readExample(number) {
   const { text, edit: [sentence, instead] } = about.examples[number];
-  byId("input").value = text;
-  byId("example").value = String(number);
-  byId("try").textContent = `Try it: change sentence ${sentence} to “${instead}”`;
-  byId("try").hidden = false;
-  read(text, { plays: !matchMedia("(prefers-reduced-motion: reduce)").matches });
+  pressExample(number);
+  byId("input").value = "";
+  read(text, { plays: !still.matches, suggested: { s: sentence - 1, text: instead } });
 }
 
 function showGiven() {
   current.state = given;
-  for (const id of ["source", "export", "try"]) byId(id).remove();
+  for (const id of ["source", "export"]) byId(id).remove();
   byId("model").textContent = given.model;
   byId("result").hidden = false;
   showText();
@@ -136,7 +148,7 @@ async function start() {
   }
   byId("read").disabled = false; // only now is there a choice of what to track
   byId("model").textContent = `${about.model}. Compared with ${about.static}.`;
-  byId("example").append(...about.examples.map(({ title }, i) => element("option", { value: i }, title)));
+  byId("examples").append(...about.examples.map(({ word }, i) => element("button", { type: "button", "data-example": i, "aria-pressed": "false" }, word)));
   byId("entities").append(...about.entities.map(({ value, title }) => element("option", { value }, title)));
   if (location.hash !== OWN) readExample(0);
 }

@@ -3,7 +3,7 @@
 import { byId } from "./dom.js";
 import { read } from "./reading.js";
 import { current, say, showPlace } from "./show.js";
-import { editorRow, whole } from "./text.js";
+import { editorRow, rowOf, whole } from "./text.js";
 import { lastStates } from "./trail.js";
 
 let opened = null; // the sentence being edited
@@ -18,7 +18,7 @@ export function edit(s) {
     opened.cancel();
   }
   const { text } = current.state.sentences[s];
-  const row = byId("text").querySelector(`[data-row="${s}"]`);
+  const row = rowOf(byId("text"), s);
   const cancel = () => {
     editor.replaceWith(row);
     showPlace();
@@ -35,7 +35,7 @@ export function readWith(s, text) {
   const edit = { s, from: current.state.raw[s].text, to: text, before: lastStates(current.state) };
   const sentences = current.state.raw.map((one, i) => (i === s ? { ...one, text } : one));
   const edited = whole(sentences.filter((one) => one.text.trim()));
-  byId("input").value = edited;
-  byId("text").focus();
+  if (byId("input").value) byId("input").value = edited; // it holds this text, not an example
+  byId("text").focus({ preventScroll: true });
   read(edited, { edit });
 }

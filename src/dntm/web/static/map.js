@@ -1,4 +1,4 @@
-// The map: the path of an entity among its nearest words, projected to 2-D by the server (PCA).
+// The map: the path of an entity among its predicted words, projected to 2-D by the server (PCA).
 
 import { drawn, element } from "./dom.js";
 import { hue } from "./shade.js";
@@ -15,12 +15,11 @@ const RINGS = [16, 28, 40, 54, 70, 88, 108]; // possible distances of a label fr
 
 const ruler = document.createElement("canvas").getContext("2d");
 
-function points(map) {
-  if (!map?.path.length) return null;
+function points({ path, words, variance }) {
   return {
-    path: map.path.map(([s, x, y]) => ({ s, x, y })),
-    words: map.words.map(([word, x, y]) => ({ word, x, y })),
-    variance: map.variance,
+    path: path.map(([s, x, y]) => ({ s, x, y })),
+    words: words.map(([word, x, y]) => ({ word, x, y })),
+    variance,
   };
 }
 
@@ -119,32 +118,29 @@ function stop(point, state) {
   );
 }
 
-export function showMap(view, state, space) {
-  const map = points(state.maps[state.entity]?.[space]);
-  if (!map) {
-    view.replaceChildren();
-    return;
-  }
+export function mapFigure(state) {
+  if (!state.maps[state.entity]) return element("p", { class: "note" }, "The map appears when the whole text has been read.");
+  const map = points(state.maps[state.entity]);
   const at = scale(map.path);
   const path = spread(map.path.map(at));
   const past = path.filter((point) => point.s < state.at);
   if (past.length) past[past.length - 1].last = true;
   const stops = path.map(({ x, y }) => ({ left: x - 10, right: x + 10, top: y - 10, bottom: y + 10 }));
   const labels = placed(map.words.map(at), [...stops, ...along(path)]);
-  const title = `Path of ${called(state, state.entity)} among its nearest words`;
+  const title = `Path of ${called(state, state.entity)} among its best guesses`;
   const svg = drawn(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}; the list above gives the same information as text`, style: { "--hue": String(hue(state.entity)) } },
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}; “Guesses” gives the same information as text`, style: { "--hue": String(hue(state.entity)) } },
     line(path, "later"),
     line(past, "past"),
     labels.map(({ word, x, y }) => drawn("text", { class: "label", x: x.toFixed(1), y: (y + 4).toFixed(1), "text-anchor": "middle" }, word)),
     path.map((point) => stop(point, state)),
   );
   const variance = Math.round(100 * map.variance);
-  view.replaceChildren(element(
+  return element(
     "figure",
     {},
     svg,
-    element("figcaption", { class: "note" }, `${title}. Each numbered point is the position after that sentence. A word is placed near the points at which it was one of the nearest words. 2-D projection (${variance} % of variance).`),
-  ));
+    element("figcaption", { class: "note" }, `Each number is the word’s embedding after that sentence, next to its best guesses. 2-D projection (${variance} % of variance).`),
+  );
 }

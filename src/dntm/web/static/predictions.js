@@ -3,7 +3,12 @@
 import { element } from "./dom.js";
 import { bits, hue, percent } from "./shade.js";
 
+const HINT = "Select a word in the text to see the predictions at its position.";
 const UNSEEN = -1; // the server's number for all entities that have not been mentioned yet
+
+export function placeKey({ sentence, position }) {
+  return `${sentence}.${position}`;
+}
 
 // Entities without a mention so far are one row, so that later text is not revealed.
 function label(candidate, state) {
@@ -52,26 +57,22 @@ function lead(sentence, position) {
   return words.map((token, p) => (token.space && p > 0 ? ` ${token.word}` : token.word)).join("");
 }
 
-export function showPredictions(view, state, place, found) {
+export function predictions(state) {
+  const { place } = state;
+  if (!place) return [element("p", { class: "note" }, HINT)];
   const sentence = state.sentences[place.sentence];
   const token = sentence.tokens[place.position];
   const word = token.end ? "the end of the sentence" : `“${token.word}”`;
-  const beginning = lead(sentence, place.position).slice(-60);
-  view.replaceChildren(
-    element(
-      "p",
-      { class: "place" },
-      element("span", { class: "note" }, `Sentence ${place.sentence + 1} `),
-      beginning ? `… ${beginning} ` : "",
-      element("b", {}, "▁"),
-    ),
+  const found = state.predictions[placeKey(place)];
+  return [
+    element("p", { class: "place" }, `… ${lead(sentence, place.position).slice(-60)} `, element("b", {}, "▁")),
     element(
       "p",
       { class: "note" },
       `Actual word: ${word}${token.unknown && !token.entity ? " (unknown to the model)" : ""}. Surprisal: ${bits(token.surprisal)} ${state.unit} with memory, ${bits(token.static_surprisal)} without.`,
     ),
     found
-      ? element("div", { class: "columns" }, column("with memory", found.dynamic, "probability", state, place), column("without memory", found.static, "static_probability", state, place))
+      ? element("div", { class: "columns" }, column("With memory", found.dynamic, "probability", state, place), column("Without memory", found.static, "static_probability", state, place))
       : "",
-  );
+  ];
 }

@@ -33,11 +33,9 @@ export function strength(value, mode) {
   return Math.min(1, Math.abs(value) / full);
 }
 
-const MARKED = "Colored words are tracked. Words with a dotted underline are unknown to the model.";
-
 export const LEGENDS = {
-  off: MARKED,
-  dynamic: `Darker words have a higher surprisal. ${MARKED}`,
-  static: `Darker words have a higher surprisal without memory. ${MARKED}`,
+  off: "Colored words are unknown to the model; above each is its best guess after that sentence. Names are underlined. Select any word for details.",
+  dynamic: "Darker words have a higher surprisal.",
+  static: "Darker words have a higher surprisal without memory.",
   difference: "Green: lower surprisal with memory. Red with a dotted outline: higher surprisal with memory.",
 };

@@ -1,4 +1,4 @@
-// The text: one row per sentence, one button per word; entities are colored, surprisal is a shade.
+// The text: one row per sentence, one button per word; tracked words are marked, surprisal is a shade.
 
 import { element } from "./dom.js";
 import { bits, hue, shown, strength } from "./shade.js";
@@ -6,45 +6,53 @@ import { bits, hue, shown, strength } from "./shade.js";
 const LITTLE = 0.3; // bits below which a difference is not marked
 const LONGEST = 30; // letters that fit in one line of a phone
 
-function spoken(token, unit) {
+function spoken(token, best, state) {
   const name = token.end ? "end of the sentence" : token.word;
-  const kind = token.entity ? ", tracked" : token.unknown ? ", unknown" : "";
-  return `${name}${kind}, surprisal ${bits(token.surprisal)} ${unit} with memory, ${bits(token.static_surprisal)} without`;
+  const kind = !token.entity ? "" : state.unknown.includes(token.entity) ? ", unknown word" : ", name";
+  const guess = best ? `, best guess ${best}` : "";
+  return `${name}${kind}${guess}, surprisal ${bits(token.surprisal)} ${state.unit} with memory, ${bits(token.static_surprisal)} without`;
 }
 
-function wordButton(token, s, p, unit) {
-  const classes = ["token", token.entity ? "entity" : "", token.end ? "end" : "", token.unknown && !token.entity ? "unknown" : ""];
+function wordButton(token, s, p, state) {
+  const after = state.sentences[s].entities.find((one) => one.entity === token.entity);
+  const best = after?.predicted_words[0]?.word ?? "";
+  const kind = !token.entity ? "" : state.unknown.includes(token.entity) ? " entity new" : " entity";
   return element(
     "button",
     {
       type: "button",
-      class: classes.filter(Boolean).join(" "),
+      class: `token${kind}${token.end ? " end" : ""}`,
       tabindex: "-1",
       "data-s": s,
       "data-p": p,
-      "aria-label": spoken(token, unit),
+      "aria-label": spoken(token, best, state),
       "aria-pressed": "false",
       style: token.entity ? { "--hue": String(hue(token.entity)) } : {},
     },
+    best ? element("span", { class: "best" }, best) : "",
     element("span", { class: "word" }, token.end ? "end" : token.word),
     element("span", { class: "bits" }),
   );
 }
 
-export function sentenceRow(sentence, s, unit, editable) {
+export function sentenceRow(state, s, editable) {
+  const sentence = state.sentences[s];
   const words = element("p", { class: "words" });
   let together = null; // tokens without a space between them stay on one line, unless too long
+  let letters = 0;
   sentence.tokens.forEach((token, p) => {
     if (token.space || !together) {
       together = element("span", { class: "together" });
+      letters = 0;
       words.append(p > 0 ? " " : "", together);
     }
-    together.append(wordButton(token, s, p, unit));
-    together.classList.toggle("together", together.textContent.length <= LONGEST);
+    letters += token.word.length;
+    together.append(wordButton(token, s, p, state));
+    together.classList.toggle("together", letters <= LONGEST);
   });
   const go = element(
     "button",
-    { type: "button", class: "go", "data-go": s, "aria-label": `Guesses after sentence ${s + 1}`, title: "Show the guesses after this sentence" },
+    { type: "button", class: "go", "data-go": s, "aria-label": `Guesses after sentence ${s + 1}`, title: `Sentence ${s + 1}: show the guesses after it` },
     String(s + 1),
   );
   const edit = element(
@@ -54,6 +62,16 @@ export function sentenceRow(sentence, s, unit, editable) {
   );
   const starts = sentence.starts ? " starts" : "";
   return element("div", { class: `sentence${starts}`, "data-row": s }, go, words, editable ? edit : "");
+}
+
+// An edit to try, below the sentence that it changes.
+export function suggestionRow(text, s) {
+  return element(
+    "button",
+    { type: "button", class: "try", "data-try": s },
+    "Try it: change this sentence to ",
+    element("q", {}, text),
+  );
 }
 
 export function editorRow(text, s, done, cancel) {
@@ -106,6 +124,7 @@ export function paint(view, state, mode) {
     button.classList.toggle("chosen", token.entity > 0 && token.entity === state.entity);
     button.lastChild.textContent = bits(value, mode === "difference");
   }
+  for (const button of view.querySelectorAll(".try")) button.classList.toggle("later", Number(button.dataset.try) >= state.at);
 }
 
 export function mark(view, place) {
@@ -120,6 +139,10 @@ export function find(view, s, p) {
   return view.querySelector(`.token[data-s="${s}"][data-p="${p}"]`);
 }
 
+export function rowOf(view, s) {
+  return view.querySelector(`[data-row="${s}"]`);
+}
+
 // One word at a time can be reached with Tab; arrow keys move between words and sentences.
 export function rove(view, button) {
   for (const other of view.querySelectorAll('.token[tabindex="0"]')) other.tabIndex = -1;
@@ -129,7 +152,7 @@ export function rove(view, button) {
 export function arrows(view, event) {
   const from = event.target.closest(".token");
   if (!from) return;
-  const all = [...view.querySelectorAll(".token")];
+  const all = [...view.querySelectorAll(".token")].filter((button) => button.checkVisibility());
   const here = all.indexOf(from);
   const s = Number(from.dataset.s);
   const first = (row) => all.find((button) => Number(button.dataset.s) === row);
