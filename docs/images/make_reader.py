@@ -31,14 +31,14 @@ def take_picture(address: str) -> None:
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         page = chromium.new_page(
-            viewport={"width": 1280, "height": 980}, color_scheme="light", reduced_motion="reduce"
+            viewport={"width": 1280, "height": 680},
+            device_scale_factor=2,
+            color_scheme="light",
+            reduced_motion="reduce",
         )
         page.goto(address)
-        page.get_by_text("sentences in").wait_for()
         page.get_by_role("button", name="Try it").click()
-        page.locator("#compare table").wait_for()
-        page.get_by_text("Read 1 of").wait_for()
-        page.evaluate("scrollTo(0, 0)")
+        page.locator(".compare").wait_for()
         page.mouse.move(0, 0)
         page.wait_for_timeout(500)
         page.screenshot(path=TARGET)

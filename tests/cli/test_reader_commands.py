@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dntm.cli.read import html_page
 from dntm.reader.reader import Reader
 from dntm.reader.reading import COLUMNS
 from tests.cli.running import fails, run
@@ -49,6 +51,18 @@ def test_an_html_page_takes_the_text_as_data_and_needs_nothing_else(
     assert not {"script", "img", "b", "link", "iframe"}.intersection(page.tags)
     assert not {"onerror", "src", "href"}.intersection(page.attributes)
     assert "< script >" in page.text.replace("\n", " ")
+
+
+def test_an_html_page_has_the_best_guess_above_unknown_words_only(model: Path) -> None:
+    reading = Reader.from_pretrained(model).read(STORY)
+    [zork] = [number for number, name in reading.entities.items() if name == "zork"]
+
+    page = html_page(reading, [zork])
+
+    guesses = [state.predicted_words[0].word for _, state in reading.trail(zork)]
+    assert re.findall(r'data-best="(.*?)"', page) == guesses
+    assert page.index('<h2 class="unknown"') == page.index("<h2")
+    assert page.count('class="word entity') > len(guesses)
 
 
 def test_read_prints_the_text_and_the_states_of_each_entity(

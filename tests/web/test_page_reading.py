@@ -62,7 +62,7 @@ def test_the_page_opens_on_an_example_that_reads_itself(
     expect(page.locator("#slider-label")).to_have_text(re.compile("After sentence 2 of"))
     expect(page.locator("[data-row='1']")).to_have_class(re.compile("now"))
     page.get_by_role("button", name="Pause").click()
-    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    expect(page.get_by_role("button", name="▶ Play")).to_be_visible()
     expect(page.get_by_label("Text", exact=True)).to_have_value("")
     pressed = page.get_by_role("group", name="Examples").get_by_role("button", pressed=True)
     expect(pressed).to_have_text(examples()[0].word)
@@ -175,7 +175,7 @@ def test_on_a_phone_the_sentence_being_played_is_never_covered(
     page.set_viewport_size({"width": 390, "height": 500})
     page.emulate_media(reduced_motion="reduce")
     read(page, " ".join([TEXT] * 2))
-    page.get_by_role("button", name="Play").click()
+    page.get_by_role("button", name="▶ Play").click()
     page.locator("[data-row='0']").scroll_into_view_if_needed()
 
     for sentence in range(1, 8):

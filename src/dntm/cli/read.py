@@ -7,13 +7,14 @@ an entity is followed by its number. Control characters are replaced.
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from dntm.cli.runs import aligned, printable
 from dntm.cli.texts import File, ReaderOptions, Shared
+from dntm.corpus.entities import Lexicon
 from dntm.corpus.text import as_prose, spaces_before
 from dntm.evaluation.groups import Group
 from dntm.files import write_text
@@ -50,11 +51,12 @@ class Read:
         """Read and print."""
         text = self.options.text(self.source, self.document)
         reader = self.options.reader("auto" if self.format == "json" else "single")
-        reading = reader.read(self.options.prepared(reader, text), unit=self.unit)
+        prepared = self.options.prepared(reader, text)
+        reading = reader.read(prepared, unit=self.unit)
         if self.format == "json":
             lines = iter([json.dumps(reading.to_dict(), ensure_ascii=False)])
         elif self.format == "html":
-            lines = iter([html_page(reading)])
+            lines = iter([html_page(reading, prepared.unknown(Lexicon(reader.vocabulary)))])
         else:
             lines = text_lines(reading, color=self._in_color())
         if self.output is None:
@@ -139,11 +141,9 @@ def _words(state: EntityReading) -> list[str]:
     return [near.word for near in (state.predicted_words or state.input_words)[:_SHOWN]]
 
 
-def html_page(reading: Reading) -> str:
-    """The reading as a page that needs no other file."""
+def html_page(reading: Reading, unknown: Collection[int]) -> str:
+    """The reading as a page that needs no other file; guesses are above `unknown` entities."""
     from jinja2 import Environment, PackageLoader
-
-    from dntm.reader.meaning import confidence_label
 
     environment = Environment(
         loader=PackageLoader("dntm.cli"), autoescape=True, trim_blocks=True, lstrip_blocks=True
@@ -152,22 +152,28 @@ def html_page(reading: Reading) -> str:
         reading=reading,
         sentences=[_html_tokens(sentence, reading.unit) for sentence in reading.sentences],
         totals=_means(reading),
+        unknown=unknown,
         words=_words,
-        confidence=confidence_label,
+        entities=sorted(reading.entities.items(), key=lambda item: item[0] not in unknown),
         # The golden angle: neighboring entities have different hues.
-        color=lambda entity: f"hsl({entity * 137.508 % 360:.0f} 70% 45%)",
+        hue=lambda entity: round((205 + (entity - 1) * 137.508) % 360),
     )
 
 
 def _html_tokens(sentence: SentenceReading, unit: Unit) -> list[dict[str, object]]:
     tokens = [token for token in sentence.tokens if not token.end]
+    states = {state.entity: state for state in sentence.entities}
     return [
         {
+            "state": states.get(token.entity),
             "space": space,
             "word": token.word,
             "entity": token.entity,
             "shade": f"{min(in_bits(token.surprisal, unit) / 18, 1) * 0.6:.2f}",
-            "title": f"{token.surprisal:.2f} {unit}, static {token.static_surprisal:.2f}",
+            "title": (
+                f"surprisal {token.surprisal:.2f} {unit} with memory, "
+                f"{token.static_surprisal:.2f} without"
+            ),
         }
         for space, token in zip(spaces_before(t.word for t in tokens), tokens, strict=True)
     ]

@@ -73,6 +73,11 @@ class PreparedText:
                 named[entity] = word
         return {entity: named.get(entity, word).shown for entity, word in sorted(first.items())}
 
+    def unknown(self, lexicon: Lexicon) -> list[int]:
+        """The entities whose name ends with an unknown word: Uncle Zorp, but not Zorp Street."""
+        names = self.names().items()
+        return [entity for entity, name in names if not lexicon.is_known(name.split()[-1])]
+
     def surfaces(self, lexicon: Lexicon) -> dict[tuple[str, ...], int]:
         """Capitalized or unknown words that mention one entity and nothing else.
 

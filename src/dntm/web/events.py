@@ -41,15 +41,13 @@ def line(event: dict[str, Any]) -> bytes:
 
 def start_event(name: str, prepared: PreparedText, lexicon: Lexicon) -> dict[str, Any]:
     """What is known before the first sentence is read."""
-    names = prepared.names()
     ends = [(sentence[0].start, sentence[-1].end) for sentence in prepared.sentences]
     return {
         "kind": "start",
         "id": name,
         "unit": "bits",
-        "names": {str(number): name for number, name in names.items()},
-        # The last word decides: Uncle Zorp is unknown, Zorp Street is not.
-        "unknown": [n for n, name in names.items() if not lexicon.is_known(name.split()[-1])],
+        "names": {str(number): name for number, name in prepared.names().items()},
+        "unknown": prepared.unknown(lexicon),
         "sentences": [
             {"text": prepared.text[start:end], "paragraph": paragraph}
             for (start, end), paragraph in zip(ends, prepared.paragraphs, strict=True)
