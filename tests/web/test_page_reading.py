@@ -132,7 +132,7 @@ def test_a_model_trained_on_hidden_words_shows_its_confidence(
 
         shown = page.locator(".trail .confidence").all_inner_texts()
         assert shown == [percent(state.confidence or 0) for state in states]
-        expect(page.locator("#content")).to_contain_text(f"Confidence {shown[-1]}")
+        expect(page.locator("#content")).to_contain_text(f"with a confidence of {shown[-1]}")
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (375, 740)])

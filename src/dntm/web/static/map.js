@@ -4,8 +4,8 @@ import { drawn, element } from "./dom.js";
 import { hue } from "./shade.js";
 import { called } from "./trail.js";
 
-const WIDTH = 460;
-const HEIGHT = 320;
+const WIDTH = 400;
+const HEIGHT = 290;
 const EDGE = 62;
 const FONT = "12px system-ui, 'Liberation Sans', sans-serif"; // as in style.css
 const LINE = 14;

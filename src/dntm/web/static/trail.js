@@ -36,12 +36,14 @@ function guessIn(tag, one) {
   return element(tag, { class: "guess" }, element("b", {}, best), others.length ? `, ${others.join(", ")}` : "");
 }
 
-function confidence(one) {
+const CONFIDENCE = "Confidence is the probability that one of these words is right.";
+
+function confidence(one, name = "") {
   if (one.confidence === null || one.confidence === undefined) return "";
   return element(
     "span",
-    { class: "confidence", style: { "--part": one.confidence.toFixed(3) }, title: "Probability that one of these words is right" },
-    percent(one.confidence),
+    { class: "confidence", style: { "--part": one.confidence.toFixed(3) }, title: CONFIDENCE },
+    name + percent(one.confidence),
   );
 }
 
@@ -76,7 +78,7 @@ function heads(...titles) {
 function mention(one, state) {
   return element(
     "tr",
-    { class: one.s + 1 === state.at ? "now" : "" },
+    { class: one.s === (state.place?.sentence ?? state.at - 1) ? "now" : "" },
     element(
       "td",
       {},
@@ -97,8 +99,9 @@ export function guesses(state) {
   const sure = last.confidence ?? null;
   return [
     element("p", { class: "result" }, element("b", {}, words[0]), words.length > 1 ? ` or ${words.slice(1).join(", ")}` : ""),
-    sure === null ? "" : element("p", { class: "note" }, `Confidence ${percent(sure)}: the probability that one of these words is right.`),
+    element("p", { class: "note" }, `after sentence ${last.s + 1}${sure === null ? "" : `, with a confidence of ${percent(sure)}`}`),
     element("div", { class: "trail" }, element("table", {}, heads("Sentence", "Best guesses", sure === null ? "" : "Confidence"), element("tbody", {}, all.map((one) => mention(one, state))))),
+    sure === null ? "" : element("p", { class: "note" }, CONFIDENCE),
   ];
 }
 
@@ -110,7 +113,7 @@ export function lastStates(state) {
 
 function changedCell(one) {
   if (!one) return element("td", { class: "note" }, "not in the text");
-  return element("td", {}, guessIn("span", one), " ", confidence(one));
+  return element("td", {}, guessIn("span", one), " ", confidence(one, "confidence "));
 }
 
 // The guesses before and after an edit, side by side; unchanged ones are left out.
