@@ -137,7 +137,7 @@ def test_a_model_trained_on_hidden_words_shows_its_confidence(
 
 @pytest.mark.parametrize("size", [(1280, 800), (375, 740)])
 @pytest.mark.parametrize("place", [(0, 0), (3, 1), (18, 1), (19, 2)])
-def test_a_word_and_its_answer_are_on_the_screen_together(
+def test_the_answer_is_next_to_the_selected_word_and_on_the_screen(
     page: Page, size: tuple[int, int], place: tuple[int, int]
 ) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})
@@ -152,6 +152,11 @@ def test_a_word_and_its_answer_are_on_the_screen_together(
     expect(word).to_be_in_viewport(ratio=1)
     expect(page.locator("#answer")).to_be_in_viewport(ratio=1)
     assert is_uncovered(word)
+    near, far = word.bounding_box(), page.locator("#answer").bounding_box()
+    assert near is not None
+    assert far is not None
+    between = far["y"] - (near["y"] + near["height"]), near["y"] - (far["y"] + far["height"])
+    assert max(between) < 100  # the rest of the sentence
 
 
 def is_uncovered(place: Locator) -> bool:
