@@ -197,6 +197,7 @@ def test_a_chosen_word_shows_its_trail_and_its_map(page: Page) -> None:
 
     expect(page.locator("#answer-title")).to_have_text("zorrel")
     assert trail(page) == ["3", "4"]
+    expect(page.locator("#content")).to_contain_text("after sentence 3")
     view(page, "Map")
     expect(page.get_by_role("img", name="Path of zorrel")).to_be_visible()
     assert page.locator("#content .stop").count() == 2

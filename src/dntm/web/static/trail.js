@@ -75,10 +75,10 @@ function heads(...titles) {
   return element("thead", {}, element("tr", {}, titles.map((title) => (title ? element("th", { scope: "col" }, title) : element("td")))));
 }
 
-function mention(one, state) {
+function mention(one, isShown) {
   return element(
     "tr",
-    { class: one.s === (state.place?.sentence ?? state.at - 1) ? "now" : "" },
+    { class: isShown ? "now" : "" },
     element(
       "td",
       {},
@@ -89,10 +89,10 @@ function mention(one, state) {
   );
 }
 
-// The guesses for the selected word after each sentence that mentions it.
+// The guesses for the selected word: after the selected sentence, and after each sentence that mentions it.
 export function guesses(state) {
   const all = states(state, state.entity).filter((one) => one.s < state.at);
-  const last = all.at(-1);
+  const last = all.find((one) => one.s === state.place?.sentence) ?? all.at(-1);
   if (!last) return [element("p", { class: "note" }, "Not mentioned yet.")];
   if (!last.predicted_words.length) return [element("p", { class: "note" }, "This model does not make guesses.")];
   const words = last.predicted_words.slice(0, WORDS).map(({ word }) => word);
@@ -100,7 +100,7 @@ export function guesses(state) {
   return [
     element("p", { class: "result" }, element("b", {}, words[0]), words.length > 1 ? ` or ${words.slice(1).join(", ")}` : ""),
     element("p", { class: "note" }, `after sentence ${last.s + 1}${sure === null ? "" : `, with a confidence of ${percent(sure)}`}`),
-    element("div", { class: "trail" }, element("table", {}, heads("Sentence", "Best guesses", sure === null ? "" : "Confidence"), element("tbody", {}, all.map((one) => mention(one, state))))),
+    element("div", { class: "trail" }, element("table", {}, heads("Sentence", "Best guesses", sure === null ? "" : "Confidence"), element("tbody", {}, all.map((one) => mention(one, one === last))))),
     sure === null ? "" : element("p", { class: "note" }, CONFIDENCE),
   ];
 }
