@@ -5,7 +5,8 @@ import torch
 
 from dntm.model.config import ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel
-from dntm.reader.engine import ModelPair, without_memory
+from dntm.model.without import parts_of, without
+from dntm.reader.engine import ModelPair
 from dntm.reader.meaning import Meanings
 from dntm.reader.reader import Reader
 from dntm.web.events import map_events
@@ -45,4 +46,5 @@ def with_variant(reader: Reader, variant: "Variant") -> Reader:
         generator,
     )
     model = model.double().eval().requires_grad_(requires_grad=False)
-    return Reader(ModelPair(model, without_memory(model), reader.vocabulary, "the same weights"))
+    static = without(model, parts_of(model))
+    return Reader(ModelPair(model, static, reader.vocabulary, "the same weights"))

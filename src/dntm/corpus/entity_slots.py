@@ -86,11 +86,14 @@ class DocumentRows:
     """Of each sentence."""
     widths: Sequence[Sequence[int]] = ()
     """The number of rows of every token of each sentence, if a token can have several."""
+    words: Sequence[Sequence[int]] = ()
+    """The row of each token's first word, also of mentions, and <eos>; empty if not known."""
 
     def part(self, start: int, count: int) -> "DocumentRows":
         """Some consecutive sentences."""
         own = slice(start, start + count)
-        return DocumentRows(self.sentences[own], self.evictions[own], self.widths[own])
+        widths, words = self.widths[own], self.words[own]
+        return DocumentRows(self.sentences[own], self.evictions[own], widths, words)
 
 
 def encode(document: AnonymizedDocument, vocabulary: Vocabulary) -> DocumentRows:

@@ -8,6 +8,7 @@ pretrained language model reads a text as one sequence.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import ClassVar
@@ -31,7 +32,7 @@ class PieceVocabulary(Vocabulary):
     def __contains__(self, word: str) -> bool:
         return len(self.divide(f" {word}")) == 1
 
-    @property
+    @cached_property
     def lower_case(self) -> bool:
         """Words are read as written."""
         return False

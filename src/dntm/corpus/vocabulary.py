@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal, Self, TypeVar
 
@@ -122,7 +123,7 @@ class Vocabulary:
     def __contains__(self, word: str) -> bool:
         return self._row(word) != UNK
 
-    @property
+    @cached_property
     def lower_case(self) -> bool:
         """Whether words are looked up in lower case; inferred from the words if not known."""
         if self.settings is not None:
@@ -133,6 +134,11 @@ class Vocabulary:
     def entities_from(self) -> From:
         """When names and unknown words become entities; from the first mention on if not known."""
         return "first" if self.settings is None else self.settings.entities_from
+
+    def spelled(self, word: str) -> str:
+        """The word as the vocabulary writes words: case and quotes."""
+        word = word.lower() if self.lower_case else word
+        return straightened(word) if self._straightens else word
 
     def entity_row(self, entity: int) -> int:
         """The row of entity 1, 2, ..."""

@@ -110,7 +110,7 @@ def _score(
         for copy, rows, start, length in zip(copies, encoded, starts, lengths, strict=True)
     ]
     parts = scored(model, found, np.concatenate(predicting))
-    log_p = np.concatenate([scores.log_p.cpu().numpy() for scores in parts]).astype(np.float64)
+    log_p = np.concatenate([scores.log_p.cpu().numpy() for _, scores in parts]).astype(np.float64)
     return np.split(log_p, np.cumsum([len(own) for own in predicting])[:-1])
 
 

@@ -17,10 +17,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from dntm.corpus.vocabulary import entity_rows
 from dntm.model.config import ModelConfig
 from dntm.model.fast.layout import indices
 from dntm.model.fast.read import Read, query, read
 from dntm.model.fast.window import EncodedDocument, Evictions, Window, plan
+from dntm.model.open_vocabulary import RowScores
 from dntm.model.output_layer import Query, Scores
 from dntm.model.parameters import Parameters, State
 
@@ -76,7 +78,7 @@ class DynamicTextModel(Parameters):
     ) -> tuple[list[Float[np.ndarray, " predicted"]], State]:
         """Log-probabilities of each document's predicted tokens, and the state after them."""
         found = read(self, window, state)
-        log_p = np.concatenate([scores.log_p.cpu().numpy() for scores in scored(self, found)])
+        log_p = np.concatenate([scores.log_p.cpu().numpy() for _, scores in scored(self, found)])
         return np.split(log_p, np.cumsum(window.layout.predicted)[:-1]), found.after
 
     @torch.no_grad()
@@ -99,7 +101,7 @@ class DynamicTextModel(Parameters):
 
 def scored(
     model: Parameters, found: Read, predicting: Int[np.ndarray, " some"] | None = None
-) -> Iterator[Scores]:
+) -> Iterator[tuple[Query, Scores]]:
     """Scores of the tokens that a window predicts, some positions at a time.
 
     `predicting` are positions whose next token is scored; if omitted, all that predict one.
@@ -110,7 +112,7 @@ def scored(
     for start in range(0, max(len(positions), 1), POSITIONS):
         chunk = slice(start, start + POSITIONS)
         asked = query(model, found, positions[chunk])
-        yield model.output.score(asked, indices(targets[chunk], asked.h))
+        yield asked, model.output.score(asked, indices(targets[chunk], asked.h))
 
 
 class BlockScores(NamedTuple):
@@ -120,6 +122,8 @@ class BlockScores(NamedTuple):
     """Log-probabilities (nats) of each document's predicted tokens."""
     entropies: list[Float[np.ndarray, " predicted"]]
     """Entropy (nats) of the distribution at each of them."""
+    rows: list[RowScores]
+    """Other rows at each of them, of each document; empty unless asked for."""
     begins: Float[Tensor, "sentences entities context_dim"]
     """d of every slot before each sentence, with the occupants that its mentions refer to."""
     ends: Float[Tensor, "sentences entities context_dim"]
@@ -129,14 +133,45 @@ class BlockScores(NamedTuple):
 
 
 @torch.no_grad()
-def score_block(model: Parameters, window: Window, state: State) -> BlockScores:
-    """Read and score a window."""
-    found = read(model, window, state)
-    columns = zip(*scored(model, found), strict=True)
+def score_block(
+    model: Parameters,
+    window: Window,
+    state: State,
+    words: Int[np.ndarray, " predicted"] | None = None,
+) -> BlockScores:
+    """Read and score a window; `words` are the rows of the words that mentions begin with."""
+    found, blocks, start = read(model, window, state), list[tuple[Tensor, ...]](), 0
+    for asked, scores in scored(model, found):
+        chunk = slice(start, start := start + len(asked.h))
+        others: tuple[Tensor, ...] = ()
+        if words is not None:
+            differ = np.flatnonzero(words[chunk] != window.layout.targets[chunk])
+            others = _other_rows(model, asked, scores, differ, words[chunk][differ])
+        blocks.append((scores.log_p, scores.entropy, *others))
     cuts = np.cumsum(window.layout.predicted)[:-1]
-    log_p, entropies = (np.split(torch.cat(c).cpu().numpy(), cuts) for c in columns)
+    columns = (torch.cat(column).cpu().numpy() for column in zip(*blocks, strict=True))
+    log_p, entropies, *rows = (np.split(column, cuts) for column in columns)
+    each = [RowScores(*both) for both in zip(*rows, strict=True)]
     begins, ends = (found.d[indices(rows, found.d)] for rows in (window.known, _ends(window)))
-    return BlockScores(log_p, entropies, begins, ends, found.after)
+    return BlockScores(log_p, entropies, each, begins, ends, found.after)
+
+
+def _other_rows(
+    model: Parameters,
+    asked: Query,
+    scores: Scores,
+    places: Int[np.ndarray, " places"],
+    words: Int[np.ndarray, " places"],
+) -> tuple[Float[Tensor, "tokens rows"], Float[Tensor, " tokens"]]:
+    """Special and entity rows; the target's row, or another row at some places."""
+    first = torch.arange(entity_rows(model.config.entities).stop, device=asked.h.device)
+    word = scores.log_p.clone()
+    if len(places):
+        at, (rows, column) = indices(places, asked.h), np.unique(words, return_inverse=True)
+        other = (asked.select(at), indices(rows, asked.h), scores.total[at])
+        found = model.output.log_p_of(*other)
+        word[at] = found.gather(1, indices(column, asked.h).unsqueeze(1)).squeeze(1)
+    return model.output.log_p_of(asked, first, scores.total), word
 
 
 def _ends(window: Window) -> Int[np.ndarray, "sentences entities"]:

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -72,6 +73,14 @@ class CopyLogits:
             found.append(torch.logaddexp(log_p[part] + rest, copied.log()))
         return torch.cat(found)
 
+    def select(self, positions: Int[Tensor, " chosen"]) -> "CopyLogits":
+        """The copies at some positions, which rise."""
+        starts = np.cumsum([0, *(len(a) for a, _ in self.parts)])
+        cuts = torch.searchsorted(positions, torch.from_numpy(starts[1:-1]).to(positions.device))
+        chosen = torch.tensor_split(positions, cuts.cpu())
+        each = zip(self.parts, chosen, starts.tolist(), strict=False)
+        return CopyLogits(tuple((a[own - start], rows) for (a, rows), own, start in each))
+
     def _nonempty(self) -> tuple[tuple[Tensor, Tensor], ...]:
         """The parts; one masked copy in a part without any."""
         return tuple(
@@ -94,6 +103,15 @@ class Query:
         if self.entity_logits is not None:
             entity_logits = self.entity_logits + entity_logits
         return replace(self, entity_logits=entity_logits)
+
+    def select(self, positions: Int[Tensor, " chosen"]) -> "Query":
+        """The query at some positions, which rise."""
+        logits, copies = self.entity_logits, self.copies
+        return Query(
+            self.h[positions],
+            None if logits is None else logits[positions],
+            None if copies is None else copies.select(positions),
+        )
 
 
 def logit_blocks(
@@ -135,6 +153,8 @@ class Scores(NamedTuple):
     """Log-probability of the target."""
     entropy: Float[Tensor, " tokens"]
     """Entropy of the distribution."""
+    total: Float[Tensor, " tokens"]
+    """Log of the sum of exponentials over all rows and copies."""
 
 
 class OutputLayer(nn.Module):
@@ -226,10 +246,10 @@ class OutputLayer(nn.Module):
             s[tokens] += scaled.mul_(logits).sum(0)
         log_sum, entropy = m + z.log(), z.log() - s / z
         if query.copies is None:
-            return Scores(picked - log_sum, entropy)
+            return Scores(picked - log_sum, entropy, log_sum)
         total = torch.logaddexp(log_sum, query.copies.log_sum())
         log_p = torch.logaddexp(picked, query.copies.log_sum_of(targets)) - total
-        return Scores(log_p, self._entropy_with_copies(query, entropy, log_sum, total))
+        return Scores(log_p, self._entropy_with_copies(query, entropy, log_sum, total), total)
 
     def _entropy_with_copies(
         self,
@@ -266,6 +286,22 @@ class OutputLayer(nn.Module):
             log_sum[tokens] = logits.logsumexp(0)
             log_p[tokens] = (logits - log_sum[tokens]).t()
         return log_p if query.copies is None else query.copies.add_to(log_p, log_sum)
+
+    @torch.no_grad()
+    def log_p_of(
+        self, query: Query, rows: Int[Tensor, " rows"], total: Float[Tensor, " tokens"]
+    ) -> Float[Tensor, "tokens rows"]:
+        """The log-probability of some rising rows at each position, given the `Scores.total`."""
+        found = self._logits_of(query, slice(None), rows) - total.unsqueeze(1)
+        if query.copies is None:
+            return found
+        copied, start = torch.zeros_like(found), 0
+        for a, values in query.copies.parts:
+            part = slice(start, start := start + len(a))
+            entry = torch.isin(values, rows).nonzero().squeeze(1)
+            shares = (a[:, entry] - total[part].unsqueeze(1)).exp()
+            copied[part].index_add_(1, torch.searchsorted(rows, values[entry]), shares)
+        return torch.logaddexp(found, copied.log())
 
     def entity_logits(self, query: Query, entities: int) -> Float[Tensor, "tokens entities"]:
         """All logits of the entity rows."""

@@ -123,7 +123,7 @@ class Scorer:
                     found = read(self.model, window, state.select(text.kept))
                     state = found.after
                     log_p = np.concatenate(
-                        [scores.log_p.cpu().numpy() for scores in scored(self.model, found)]
+                        [scores.log_p.cpu().numpy() for _, scores in scored(self.model, found)]
                     ).astype(np.float64)
                     places = window.layout.read[window.layout.predicting if states else []]
                     h = found.h[indices(np.asarray(places, dtype=np.int64), found.h)]

@@ -13,7 +13,7 @@ a stream is read sentence by sentence. Both give one `SentenceScores` per senten
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,15 +27,17 @@ from torch import Tensor
 from dntm.corpus.document import Token
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.entity_slots import DocumentRows, Eviction, SlotAllocator, encode_sentences
-from dntm.corpus.vocabulary import Vocabulary
+from dntm.corpus.vocabulary import EOS, Vocabulary
 from dntm.files import folder_of
 from dntm.model.checkpoint import best_of
-from dntm.model.config import NEED_DYNAMIC_INPUT
 from dntm.model.fast.window import windows
 from dntm.model.language_model import BlockScores, DynamicTextModel, score_block
+from dntm.model.open_vocabulary import RowScores, StringReader
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer, first_rows
-from dntm.reader.text import PreparedText
+from dntm.model.spelling import Spelling
+from dntm.model.without import MEMORY, parts_of, without
+from dntm.reader.text import PreparedText, Word
 
 SENTENCES = 20
 """Sentences of a text per window."""
@@ -55,38 +57,32 @@ class ModelPair:
     vocabulary: Vocabulary
     static_name: str
     """What the static model is, in words."""
+    spelling: Spelling | None = None
+    """The probabilities of strings; None: a model of pieces, or saved without them."""
 
     @classmethod
     def load(
-        cls, path: Path | str | None, static: Path | str | None, precision: Precision = "auto"
+        cls,
+        path: Path | str | None,
+        static: Path | str | None,
+        precision: Precision = "auto",
+        without_parts: Collection[str] = (),
     ) -> "ModelPair":
-        """Load a run folder or a checkpoint, and its static model."""
+        """Load a run folder or a checkpoint, and its static model, without some of their parts."""
         folder = folder_of(path)
         model = Scorer.load(folder)
-        bundled = best_of(folder) / "static"
+        dynamic, bundled = without(model.model, without_parts), best_of(folder) / "static"
         if static is not None:
             other, name = baseline(Path(static), model.vocabulary), f"the baseline {static}"
         elif bundled.is_dir():
             other, name = baseline(bundled, model.vocabulary), "the static baseline"
         else:
-            other, name = without_memory(model.model), "the same weights without memory"
-        dynamic, other = _for_inference(model.model, precision), _for_inference(other, precision)
-        return cls(dynamic, other, model.vocabulary, name)
-
-
-def without_memory(model: DynamicTextModel) -> DynamicTextModel:
-    """The baseline with the model's weights: the model as long as every d_e is zero."""
-    if model.config.variant == "baseline":
-        return model
-    kept = tuple(n for n in model.config.extensions if n not in NEED_DYNAMIC_INPUT)
-    with torch.device("meta"):  # every tensor is replaced
-        static = DynamicTextModel(replace(model.config, variant="baseline", extensions=kept))
-    static.core, static.output = model.core, model.output
-    static.x.load_state_dict(model.x.state_dict(), strict=False, assign=True)
-    static.x.weight = model.x.weight
-    for name in static.terms:
-        static.terms[name] = model.terms[name]
-    return static
+            other, name = model.model, "the same weights without memory"
+        both = {*without_parts, MEMORY}.intersection(parts_of(other))
+        other = without(other, both)
+        dynamic, other = _for_inference(dynamic, precision), _for_inference(other, precision)
+        spelling = Spelling.load(best_of(folder)) if model.vocabulary.ends else None
+        return cls(dynamic, other, model.vocabulary, name, spelling)
 
 
 def baseline(path: Path, vocabulary: Vocabulary) -> DynamicTextModel:
@@ -127,6 +123,11 @@ class SentenceScores:
     """d of every slot."""
     rows: Sequence[int]
     """<bos>, and the row of every token; of a token with several rows, the first."""
+    evictions: Sequence[Eviction]
+    words: Sequence[int] = ()
+    """The row of each token's first word."""
+    others: Sequence[RowScores] = ()
+    """Of both models, if the words are known."""
 
     def by_token(self, widths: Sequence[int]) -> "SentenceScores":
         """From scores of rows to scores of tokens; an entropy is that before the first row."""
@@ -173,9 +174,34 @@ class Engine:
         """Assigns the model's entity slots to the entities of a text."""
         return SlotAllocator(self.models.vocabulary.entities)
 
+    def strings(self) -> StringReader | None:
+        """Scores the strings of a text, if the model has a spelling."""
+        spelling, entities = self.models.spelling, self.models.vocabulary.entities
+        return None if spelling is None else StringReader(spelling, entities, models=2)
+
     def encode(self, sentences: Iterable[Sequence[Token]], slots: SlotAllocator) -> DocumentRows:
         """The rows of the next sentences, and which slots are reassigned in each."""
         return encode_sentences(sentences, self.models.vocabulary, slots, self.lexicon.spelled)
+
+    def encode_words(
+        self, sentences: Sequence[Sequence[Word]], slots: SlotAllocator
+    ) -> DocumentRows:
+        """The same with the rows of the words that mentions begin with, if strings are scored."""
+        encoded = self.encode(([word.token for word in words] for words in sentences), slots)
+        if self.models.spelling is None:
+            return encoded
+        vocabulary = self.models.vocabulary
+        words = [
+            [
+                row
+                if isinstance(word.token, str)
+                else vocabulary.row(vocabulary.spelled(word.words[0]))
+                for word, row in zip(sentence, rows[1:], strict=False)
+            ]
+            + [EOS]
+            for sentence, rows in zip(sentences, encoded.sentences, strict=True)
+        ]
+        return replace(encoded, words=words)
 
     def advance(
         self,
@@ -189,8 +215,11 @@ class Engine:
         """
         sentences, evictions = [t.sentences for t in texts], [t.evictions for t in texts]
 
+        words = [row for text in texts for sentence in text.words for row in sentence]
+
         def read(model: DynamicTextModel, state: State) -> BlockScores:
-            return score_block(model, model.plan(sentences, evictions=evictions), state)
+            window = model.plan(sentences, evictions=evictions)
+            return score_block(model, window, state, np.array(words) if words else None)
 
         models = self.models
         submitted = pool and pool.submit(read, models.static, states.static)
@@ -200,7 +229,7 @@ class Engine:
 
     def read(self, texts: Sequence[PreparedText]) -> Iterator[list[list[SentenceScores]]]:
         """Read whole texts in one batch; each window gives the next sentences of every text."""
-        encoded = [self.encode(text.tokens(), self.slots()) for text in texts]
+        encoded = [self.encode_words(text.sentences, self.slots()) for text in texts]
         sentences = [text.sentences for text in encoded]
         evictions = [text.evictions for text in encoded]
         states = self.initial(len(texts))
@@ -263,13 +292,21 @@ def _by_sentence(
     """The scores of each sentence of each text."""
     found: list[list[SentenceScores]] = []
     firsts = np.cumsum([0, *(len(text.sentences) for text in texts)])
-    values = (dynamic.log_p, static.log_p, dynamic.entropies, static.entropies)
-    for text, first, *columns in zip(texts, firsts, *values, strict=False):
+    for d, (text, first) in enumerate(zip(texts, firsts, strict=False)):
         own = slice(first, first + len(text.sentences))
         cuts = np.cumsum([len(sentence) - 1 for sentence in text.sentences])[:-1]
-        parts = (np.split(column, cuts) if len(cuts) else [column] for column in columns)
-        states = (dynamic.begins[own], dynamic.ends[own], text.sentences)
+        values = (dynamic.log_p, static.log_p, dynamic.entropies, static.entropies)
+        parts = (np.split(column[d], cuts) for column in values)
+        states = (dynamic.begins[own], dynamic.ends[own], text.sentences, text.evictions)
         scores = [SentenceScores(*score) for score in zip(*parts, *states, strict=True)]
-        found.append([s.by_token(w) for s, w in zip(scores, text.widths, strict=True)]
-                     if text.widths else scores)  # fmt: skip
+        if text.widths:
+            scores = [s.by_token(w) for s, w in zip(scores, text.widths, strict=True)]
+        if text.words:
+            others = [
+                map(RowScores, *(np.split(column, cuts) for column in m.rows[d]))
+                for m in (dynamic, static)
+            ]
+            each = zip(scores, text.words, zip(*others, strict=True), strict=True)
+            scores = [replace(s, words=words, others=both) for s, words, both in each]
+        found.append(scores)
     return found

@@ -14,7 +14,7 @@ and the ends of sentences, which this model predicts, count only with `eos_token
 
 import math
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -73,16 +73,18 @@ class Reader:
         resolver: Resolver | None = None,
         *,
         precision: Precision = "auto",
+        without: Collection[str] = (),
     ) -> Self:
         """Load a run folder or a checkpoint; if `path` is omitted, the bundled model.
 
         `static` is the checkpoint of a baseline to compare with, or "default" for that of the
         bundled model. `resolver` finds the entities of
         texts that are read with entities="resolver". Single `precision` is faster; values then
-        differ by about 1e-6 between batches.
+        differ by about 1e-6 between batches. Both models are used `without` some parts: "memory",
+        or extensions such as "pointer".
         """
         static = BUNDLED / "static" if str(static) == DEFAULT else static
-        return cls(ModelPair.load(path, static, precision), resolver)
+        return cls(ModelPair.load(path, static, precision, without), resolver)
 
     def prepare(
         self,
@@ -161,6 +163,7 @@ class Reader:
             sentences=0,
             states=self._engine.initial(),
             slots=self._engine.slots(),
+            strings=self._engine.strings(),
             occurrences={},
             topics={},
             names=text.names(),

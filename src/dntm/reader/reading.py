@@ -1,10 +1,13 @@
 """Reading: what a model says about a text, as plain values.
 
-    surprisal(w_t) = -log p(w_t | w_1 ... w_{t-1})      bits or nats, from Eq. 1
+    surprisal(w_t) = -log p(w_t | w_1 ... w_{t-1})      bits or nats, see `model.open_vocabulary`
 
 Every predicted token has a surprisal, including the end of each sentence, so that the surprisals of
-a text sum to its own. An entity is described after each sentence that mentions it: d_{e,i}, the
-words nearest to its x_e and y_e (Eqs. 9 and 10), and what the sentence changed.
+a text sum to its own. It is the entity surprisal, -log p of the token's row (Eq. 1), and the
+spelling surprisal: the rest, negative if the string is likely in other ways too.
+
+An entity is described after each sentence that mentions it: d_{e,i}, the words nearest to its x_e
+and y_e (Eqs. 9 and 10), and what the sentence changed.
 """
 
 import math
@@ -16,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from dntm.corpus.text import as_prose
 from dntm.evaluation.groups import Group, groups_of
 
 if TYPE_CHECKING:
@@ -30,7 +34,9 @@ END = "<eos>"
 COLUMNS = (
     *("document", "paragraph", "sentence", "position", "start", "end", "word_index", "word"),
     *("entity", "name", "occurrence", "group", "unknown", "length", "log_frequency"),
-    *("surprisal", "entropy", "static_surprisal", "static_entropy"),
+    *("surprisal", "entity_surprisal", "spelling_surprisal", "entropy"),
+    *("static_surprisal", "static_entity_surprisal", "static_spelling_surprisal"),
+    "static_entropy",
 )
 """Columns of a table with one row per token. Paragraphs, sentences and positions count from 1,
 characters (`start`, `end`) and white-space separated words (`word_index`) from 0; unknown is 0 or
@@ -38,8 +44,7 @@ characters (`start`, `end`) and white-space separated words (`word_index`) from 
 WORD_COLUMNS = (
     *("document", "paragraph", "sentence", "word_index", "start", "end", "word", "tokens"),
     *("entity", "name", "occurrence", "group", "mention_part", "mention_words", "unknown"),
-    *("length", "log_frequency", "surprisal", "entropy", "static_surprisal", "static_entropy"),
-    *("end_surprisal", "end_static_surprisal"),
+    *("length", "log_frequency", *COLUMNS[-8:], "end_surprisal", "end_static_surprisal"),
 )
 """Columns of a table with one row per white-space separated word; see `word_rows`."""
 
@@ -78,11 +83,15 @@ class TokenReading(Plain):
     group: Group
     """`first_mentions` or `reappearing` for a mention; `following` for another token right after a
     mention; else `non_entities`."""
-    surprisal: float
-    static_surprisal: float
-    """The surprisal under the static model."""
+    parts: Sequence[tuple[int, float, float]]
+    """Of each of its words: the index of the white-space separated word that it is in, and its
+    surprisal under both models."""
+    entity_surprisal: float
+    """-log p of its row: of the entity, the word or <unk>."""
+    static_entity_surprisal: float
+    """The same under the static model."""
     unknown: bool = False
-    """Whether the model has no row for the word: its surprisal is that of any unknown word."""
+    """Whether the model has no row for the word."""
     end: bool = False
     """Whether this is the end of the sentence."""
     entropy: float = 0.0
@@ -97,6 +106,31 @@ class TokenReading(Plain):
     log_frequency: float | None = None
     """Natural logarithm of the word's share of the training text; None for mentions, and if the
     vocabulary has no counts."""
+
+    @property
+    def surprisal(self) -> float:
+        """The sum over its words."""
+        return sum(part[1] for part in self.parts)
+
+    @property
+    def static_surprisal(self) -> float:
+        """The surprisal under the static model."""
+        return sum(part[2] for part in self.parts)
+
+    @property
+    def surprisals(self) -> tuple[float, ...]:
+        """Both models: surprisal, that of the entity, that of the spelling, and the entropy."""
+        values = []
+        for total, entity, entropy in (
+            (self.surprisal, self.entity_surprisal, self.entropy),
+            (self.static_surprisal, self.static_entity_surprisal, self.static_entropy),
+        ):
+            values += [total, entity, total - entity, entropy]
+        return tuple(values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to a dictionary for JSON."""
+        return asdict(self) | dict(zip(COLUMNS[-8:], self.surprisals, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,6 +235,25 @@ class Reading:
         """The text's surprisal under the static model."""
         return sum(token.static_surprisal for token in self.tokens)
 
+    @property
+    def bits_per_character(self) -> float:
+        """The text's surprisal in bits, divided by its number of characters.
+
+        Blanks count, and one character for the end of each sentence.
+        """
+        return in_bits(self.surprisal, self.unit) / self.characters
+
+    @property
+    def static_bits_per_character(self) -> float:
+        """The same under the static model."""
+        return in_bits(self.static_surprisal, self.unit) / self.characters
+
+    @property
+    def characters(self) -> int:
+        """The number of characters of the running text, one for the end of each sentence."""
+        sentences = ((t.word for t in s.tokens if not t.end) for s in self.sentences)
+        return sum(len(as_prose(words)) + 1 for words in sentences)
+
     def totals(self) -> dict[str, dict[str, int | float]]:
         """Tokens and surprisals of each group, as in Table 2.
 
@@ -232,6 +285,8 @@ class Reading:
             "unit": self.unit,
             "entities": {str(number): name for number, name in self.entities.items()},
             "totals": self.totals(),
+            "bits_per_character": self.bits_per_character,
+            "static_bits_per_character": self.static_bits_per_character,
             "sentences": [sentence.to_dict() for sentence in self.sentences],
         }
 
@@ -255,17 +310,16 @@ class Reading:
                     *(*token.span, token.words[0], token.word, token.entity, name),
                     *(token.occurrence, token.group, int(token.unknown)),
                     *(0 if token.end else len(token.word), token.log_frequency),
-                    *(token.surprisal, token.entropy),
-                    *(token.static_surprisal, token.static_entropy),
+                    *token.surprisals,
                 )
 
     def word_rows(self) -> Iterator[tuple[object, ...]]:
         """One row of `WORD_COLUMNS` per word of `text.split()`, in order.
 
-        Surprisals are summed over the tokens of a word. A mention of several words
-        (`mention_words`) has its surprisal on the first (`mention_part` 1) and 0 on the others. The
-        end of a sentence belongs to its last word. So the columns sum to the text's surprisal. A
-        word without visible characters has no token.
+        Surprisals are summed over the tokens of a word. The surprisal of a mention of several words
+        (`mention_words`) is divided among them; its entity surprisal is on the first one
+        (`mention_part` 1). The end of a sentence belongs to its last word. So the columns sum to
+        the text's surprisal. A word without visible characters has no token.
         """
         words = enumerate(re.finditer(r"\S+", self.text))
         last = self.sentences[0]
@@ -304,13 +358,18 @@ class Reading:
             name = self.entities.get(mention.entity, "")
             about = (mention.entity, name, mention.occurrence, mention.group, part, count)
         first = new[0] if new else None
+        parts = [part for token in inside for part in token.parts if part[0] == index]
+        values: list[object] = []
+        for model in (1, 2):
+            total = sum(part[model] for part in parts)
+            entity = sum(token.surprisals[4 * model - 3] for token in new)
+            values += [total, entity, total - entity, first and first.surprisals[4 * model - 1]]
         return (
             *(self.name, sentence.paragraph + 1, sentence.index + 1),
             *(index, *match.span(), match[0], len(new), *about),
             *(int(any(token.unknown for token in new)), len(match[0])),
             first and first.log_frequency,
-            *(sum(token.surprisal for token in new), first and first.entropy),
-            *(sum(token.static_surprisal for token in new), first and first.static_entropy),
+            *values,
             sum(token.surprisal for token in ends),
             sum(token.static_surprisal for token in ends),
         )

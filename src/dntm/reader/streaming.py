@@ -18,6 +18,7 @@ import torch
 from dntm.corpus.entity_slots import SlotAllocator
 from dntm.corpus.vocabulary import UNK
 from dntm.evaluation.groups import group_of
+from dntm.model.open_vocabulary import SentenceStrings, StringReader
 from dntm.reader.engine import Engine, SentenceScores, States
 from dntm.reader.meaning import Meanings
 from dntm.reader.reading import (
@@ -50,6 +51,8 @@ class ReadingPosition:
     """Both models' states, for a batch of one text."""
     slots: SlotAllocator
     """The entity in each slot."""
+    strings: StringReader | None = field(repr=False)
+    """The forms of each entity."""
     occurrences: Mapping[int, int]
     """How often each entity has occurred."""
     topics: Mapping[int, torch.Tensor] = field(repr=False)
@@ -80,6 +83,7 @@ class ReadingBuilder:
         self.index = 0
         self.occurrences: dict[int, int] = {}
         self.topics: dict[int, torch.Tensor] = {}
+        self.strings = engine.strings()
 
     def add(self, scores: Sequence[SentenceScores]) -> list[SentenceReading]:
         """The readings of the next sentences."""
@@ -98,8 +102,7 @@ class ReadingBuilder:
     def step(self, position: ReadingPosition) -> tuple[SentenceReading, ReadingPosition]:
         """Read the next sentence alone, from the position before it."""
         slots = position.slots.copy()
-        tokens = [word.token for word in self.text.sentences[self.index]]
-        encoded = self._engine.encode([tokens], slots)
+        encoded = self._engine.encode_words([self.text.sentences[self.index]], slots)
         [scores], states = self._engine.advance([encoded], position.states)
         [read] = self.add(scores)
         return read, replace(
@@ -107,6 +110,7 @@ class ReadingBuilder:
             sentences=self.index,
             states=states,
             slots=slots,
+            strings=self.strings and self.strings.copy(),
             occurrences=dict(self.occurrences),
             topics=dict(self.topics),
         )
@@ -116,12 +120,14 @@ class ReadingBuilder:
         self.index = position.sentences
         self.occurrences = dict(position.occurrences)
         self.topics = dict(position.topics)
+        self.strings = position.strings and position.strings.copy()
 
     def _tokens(self, words: Sequence[Word], scores: SentenceScores) -> Iterator[TokenReading]:
         """Every predicted token of a sentence."""
         follows = 0
         last = words[-1].end if words else 0
         ends = [Word(END, (END,), last, last)] * self._engine.models.vocabulary.ends
+        surprisals = self._surprisals(words, scores)
         for place, word in enumerate([*words, *ends]):
             entity = word.token if isinstance(word.token, int) else 0
             occurrence = self.occurrences.get(entity, 0) + 1 if entity else 0
@@ -133,8 +139,9 @@ class ReadingBuilder:
                 entity=entity,
                 occurrence=occurrence,
                 group=group_of(occurrence, follows),
-                surprisal=float(-scores.dynamic[place]) / self._nats,
-                static_surprisal=float(-scores.static[place]) / self._nats,
+                parts=list(self._parts(word, surprisals[0][place], surprisals[1][place])),
+                entity_surprisal=float(-scores.dynamic[place]) / self._nats,
+                static_entity_surprisal=float(-scores.static[place]) / self._nats,
                 entropy=float(scores.entropy[place]) / self._nats,
                 static_entropy=float(scores.static_entropy[place]) / self._nats,
                 unknown=row == UNK
@@ -146,6 +153,39 @@ class ReadingBuilder:
                 log_frequency=None if entity else self._engine.log_frequency(row),
             )
             follows = entity
+
+    def _surprisals(
+        self, words: Sequence[Word], scores: SentenceScores
+    ) -> list[list[tuple[float, ...]]]:
+        """The surprisals of the words of every token, under both models.
+
+        Without a spelling, a mention has its surprisal on its first word.
+        """
+        if self.strings is None:
+            rest = [*((0.0,) * (len(word.words) - 1) for word in words), ()]
+            return [
+                [(-nats / self._nats, *more) for nats, more in zip(log_p, rest, strict=False)]
+                for log_p in (scores.dynamic.tolist(), scores.static.tolist())
+            ]
+        spelled = self._engine.models.vocabulary.spelled
+        sentence = SentenceStrings(
+            tokens=[word.token for word in words],
+            strings=[tuple(map(spelled, word.words)) for word in words],
+            rows=scores.rows,
+            words=scores.words,
+            evictions=scores.evictions,
+        )
+        found = self.strings.read(sentence, scores.others)
+        return [[tuple(v / self._nats for v in token) for token in model] for model in found]
+
+    def _parts(
+        self, word: Word, dynamic: Sequence[float], static: Sequence[float]
+    ) -> Iterator[tuple[int, float, float]]:
+        """See `TokenReading.parts`."""
+        starts = word.starts or (word.start,) * len(dynamic)
+        for start, *surprisals in zip(starts, dynamic, static, strict=True):
+            index, _ = self._words_at(start, start + (word.end > start))
+            yield index, surprisals[0], surprisals[1]
 
     def _words_at(self, start: int, end: int) -> tuple[int, int]:
         """The range of white-space separated words that these characters belong to."""

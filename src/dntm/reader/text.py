@@ -36,6 +36,8 @@ class Word:
     start: int = 0
     end: int = 0
     """Its characters in the text."""
+    starts: Sequence[int] = ()
+    """The first character of each of the words."""
 
     @property
     def shown(self) -> str:
@@ -191,7 +193,8 @@ def _prepared_text(document: Document, lexicon: Lexicon) -> PreparedText:
         for first, end, entity in tokens:
             token = lexicon.spelled(words[first]) if entity is None else entity
             surface = tuple(document.text[start:stop] for start, stop, _ in spans[first:end])
-            sentences[-1].append(Word(token, surface, spans[first].start, spans[end - 1].end))
+            starts = tuple(span.start for span in spans[first:end])
+            sentences[-1].append(Word(token, surface, starts[0], spans[end - 1].end, starts))
     return PreparedText(
         name=document.name,
         sentences=sentences,

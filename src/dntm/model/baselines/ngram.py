@@ -1,4 +1,4 @@
-"""NGram: a 5-gram model with interpolated modified Kneser-Ney smoothing (Chen and Goodman 1998).
+"""NGram: an n-gram model with interpolated modified Kneser-Ney smoothing (Chen and Goodman 1998).
 
     p_n(w | c)  = max(a(c w) - D(a(c w)), 0) / a(c .) + gamma(c) p_{n-1}(w | c')
     gamma(c)    = (D_1 N_1(c .) + D_2 N_2(c .) + D_3 N_3+(c .)) / a(c .)
@@ -49,12 +49,14 @@ class _Order(NamedTuple):
 class NGram:
     """The n-gram counts of a training text."""
 
-    def __init__(self, text: Int[np.ndarray, " tokens"], vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, text: Int[np.ndarray, " tokens"], vocabulary: Vocabulary, order: int = ORDER
+    ) -> None:
         """Count a text: sentence after sentence, each from <bos> to <eos>."""
         self.text, self.vocabulary = text, vocabulary
         self._rows = len(vocabulary)
         self._orders: list[_Order] = []
-        self._count()
+        self._count(order)
 
     @classmethod
     def of(cls, documents: Iterable[AnonymizedDocument], vocabulary: Vocabulary) -> "NGram":
@@ -76,7 +78,7 @@ class NGram:
     def score_sentences(self, sentences: Sequence[Sequence[int]]) -> Floats:
         """Log-probability of every token after <bos>."""
         rows = np.fromiter(chain.from_iterable(sentences), dtype=np.int64)
-        found: Floats = np.log(self._probabilities(rows)[rows != BOS])
+        found: Floats = np.log(self.probabilities(rows)[rows != BOS])
         return found
 
     def distribution(self, beginning: Sequence[int]) -> Floats:
@@ -87,24 +89,26 @@ class NGram:
                 likely[row] = np.exp(self.score_sentences([[*beginning, row]])[-1])
         return likely
 
-    def _count(self) -> None:
+    def _count(self, highest: int) -> None:
         rows, place = self.text, _places(self.text)
         if not len(rows) or rows[0] != BOS:
             raise ValueError("expected a text that begins with <bos>")
         number = np.zeros(len(rows), dtype=np.int64)
         numbers, keys = [number], []
-        for n in range(1, ORDER + 1):
+        for n in range(1, highest + 1):
             there = place >= n - 1
+            if not there.any():
+                break
             key = np.full(len(rows), -1, dtype=np.int64)
             key[there] = number[there] * self._rows + _before(rows, n - 1)[there]
             distinct = np.unique(key[there])
             number = np.where(there, np.searchsorted(distinct, key), -1)
             keys.append(distinct)
             numbers.append(number)
-        for n in range(1, ORDER + 1):
+        for n in range(1, len(keys) + 1):
             own, there = numbers[n], (numbers[n] >= 0) & (rows != BOS)
             adjusted = np.bincount(own[there], minlength=len(keys[n - 1]))
-            if n < ORDER:
+            if n < len(keys):
                 more = np.bincount(keys[n] // self._rows, minlength=len(keys[n - 1]))
                 begins = there & (place == n - 1)
                 opening = np.zeros(len(adjusted), dtype=bool)
@@ -115,23 +119,46 @@ class NGram:
             contexts = len(keys[n - 2]) if n > 1 else 1
             self._orders.append(_order(keys[n - 1], adjusted, context, contexts))
 
-    def _probabilities(self, rows: Int[np.ndarray, " tokens"]) -> Floats:
-        """Probability of each token after those before it in its sentence."""
+    def probabilities(
+        self, rows: Int[np.ndarray, " tokens"], others: Int[np.ndarray, " tokens"] | None = None
+    ) -> Floats:
+        """Probability of each token after those before it in its sentence.
+
+        With `others`, that of each of these tokens in the place of the token.
+        """
         place = _places(rows)
         p = np.full(len(rows), 1 / (self._rows - 1))
         number = np.zeros(len(rows), dtype=np.int64)
+        other = number
         for n, order in enumerate(self._orders, start=1):
             context = _before(number, 1) if n > 1 else np.zeros_like(number)
             context = np.where(place >= n - 1, context, -1)
-            wanted = number * self._rows + _before(rows, n - 1)
-            at = np.minimum(np.searchsorted(order.key, wanted), len(order.key) - 1)
-            seen = (number >= 0) & (place >= n - 1) & (order.key[at] == wanted)
-            number = np.where(seen, at, -1)
+            number, seen, at = self._numbers(order, number, place, _before(rows, n - 1), n)
+            if others is not None:
+                last = others if n == 1 else _before(rows, n - 1)
+                other, seen, at = self._numbers(order, other, place, last, n)
             total = np.where(context >= 0, order.total[context], 0)
             known = total > 0
             mass = np.where(seen, order.discounted[at], 0) + order.backoff[context] * p
             p = np.where(known, mass / np.where(known, total, 1), p)
         return p
+
+    def _numbers(
+        self,
+        order: _Order,
+        shorter: Int[np.ndarray, " tokens"],
+        place: Int[np.ndarray, " tokens"],
+        first: Int[np.ndarray, " tokens"],
+        n: int,
+    ) -> tuple[Int[np.ndarray, " tokens"], Bool[np.ndarray, " tokens"], Int[np.ndarray, " tokens"]]:
+        """The number of the n-gram that ends at each token (-1: unseen), from its last n - 1 words.
+
+        Also whether it was seen, and an index for either case.
+        """
+        wanted = shorter * self._rows + first
+        at = np.minimum(np.searchsorted(order.key, wanted), len(order.key) - 1)
+        seen = (shorter >= 0) & (place >= n - 1) & (order.key[at] == wanted)
+        return np.where(seen, at, -1), seen, at
 
 
 def _places(rows: Int[np.ndarray, " tokens"]) -> Int[np.ndarray, " tokens"]:

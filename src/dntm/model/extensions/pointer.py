@@ -21,7 +21,7 @@ gamma = .3, all else 0).
 The document cache holds every predicted token of a document so far. Entry i has the key h_i, the
 token w_i that was just read, and the value w_{i+1} that followed. Position t sees the entries i < t
 of its document, <eos> included, up to the last `SIZE`. When an entity is evicted
-(`corpus.entity_slots`), its entries are hidden until it has a slot again.
+(`corpus.entity_slots`), its entries are hidden until it has a slot again. <unk> is never copied.
 
 Departure: the paper has no such term. `--model.extensions pointer` adds it to any variant.
 """
@@ -35,7 +35,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from dntm.corpus.vocabulary import entity_rows, row_of_entity
+from dntm.corpus.vocabulary import UNK, entity_rows, row_of_entity
 from dntm.model.fast.layout import indices
 from dntm.model.fast.window import Window
 from dntm.model.output_layer import MASKED, CopyLogits, Query, entity_columns
@@ -273,4 +273,4 @@ class Pointer(Term):
         found.index_add_(1, column, self.gamma * z.detach().index_select(1, entity))
         ages = torch.from_numpy(_AGE[np.clip(entries.age, 0, len(_AGE) - 1)]).to(h.device)
         found.add_(self.r.index_select(0, ages.flatten()).view_as(found))
-        return found.masked_fill_(entries.hidden, MASKED)
+        return found.masked_fill_(entries.hidden | (values == UNK), MASKED)

@@ -1,0 +1,256 @@
+"""Spelling: the probability of a string of one or more words (beyond the paper).
+
+    q(s)     = lambda U(s) + (1 - lambda) C(s)                           a new string
+    r(s | e) = a_n F(s | e) + b_n [s = last(e)] + c_n W(s | e) + d_n q(s)     a mention of e again
+
+U is the relative frequency of s among the first mentions and unknown words of the training text. C
+is a character n-gram model of these strings (`NGram`): a blank ends a word, <eos> ends the string.
+n is the number of mentions of e so far, F the relative frequency of its forms, last(e) its last
+form, and W the uniform distribution over the single words of its forms (*Brandt* after *Anna
+Brandt*). lambda and the shares a, b, c, d (for a few ranges of n) maximize the likelihood of the
+dev split, whose strings U has not seen (expectation maximization).
+
+`spelling.json` holds the strings with their counts, from which U and C are computed, and the
+weights. Several words of a string are joined by blanks.
+"""
+
+import json
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary
+from dntm.files import write_text
+from dntm.model.baselines.ngram import NGram
+from dntm.settings import read_json
+
+FILE = "spelling.json"
+FORMAT_VERSION = 1
+ORDER = 6
+"""Of the character n-grams."""
+STRINGS = 30_000
+"""The most frequent strings are kept."""
+MENTIONS = (2, 3, 5, 9)
+"""The ranges of n begin at 1 and at these numbers."""
+_CODE_POINTS = 0x110000
+"""A character outside the alphabet is any code point of Unicode."""
+_STEPS = 100
+"""Of expectation maximization."""
+_LOWEST = -700.0
+"""Log-probabilities below have no exponential."""
+
+Words = tuple[str, ...]
+"""A string, as the vocabulary spells its words."""
+
+
+class Spelled(NamedTuple):
+    """Log-probabilities of a string under q."""
+
+    begins: tuple[float, ...]
+    """That a string begins with its first word, its first two words, ..."""
+    whole: float
+    """That a string is this one."""
+
+
+class FormShares(NamedTuple):
+    """a, b, c and d of r: how an entity is mentioned again."""
+
+    frequent: float
+    last: float
+    word: float
+    new: float
+
+
+class Forms(NamedTuple):
+    """The strings that have mentioned an entity."""
+
+    counts: Mapping[Words, int] = {}
+    last: Words = ()
+
+    @property
+    def mentions(self) -> int:
+        """Their number."""
+        return sum(self.counts.values())
+
+    def after(self, words: Words) -> "Forms":
+        """The forms after one more mention."""
+        return Forms({**self.counts, words: self.counts.get(words, 0) + 1}, words)
+
+    def strings(self, shares: FormShares) -> dict[Words, float]:
+        """What r adds up to for each string, without q."""
+        found = {form: shares.frequent * n / self.mentions for form, n in self.counts.items()}
+        found[self.last] += shares.last
+        single = {(word,) for form in self.counts for word in form}
+        for words in single:
+            found[words] = found.get(words, 0) + shares.word / len(single)
+        return found
+
+
+class Spelling:
+    """The strings of a training text, and the fitted weights."""
+
+    def __init__(
+        self, counts: Mapping[str, int], known: float, shares: Sequence[FormShares]
+    ) -> None:
+        """`known` is lambda, `shares` are those of each range of n."""
+        self.counts, self.known, self.shares = counts, known, tuple(shares)
+        characters = Counter(character for string in counts for character in string)
+        ranked = sorted({*characters, " "}, key=lambda c: (-characters[c], c))
+        self._alphabet = Vocabulary(tuple(ranked), entities=0)
+        self._characters = NGram(self._rows(counts or [""]), self._alphabet, ORDER)
+        self._begins: Counter[Words] = Counter()
+        for string, count in counts.items():
+            words = tuple(string.split(" "))
+            self._begins.update({words[: n + 1]: count for n in range(len(words))})
+        self._total = sum(counts.values())
+        self._cache: dict[Words, Spelled] = {}
+
+    def q(self, strings: Iterable[Words]) -> list[Spelled]:
+        """Strings under q; new ones are computed together."""
+        strings = list(strings)
+        new = [words for words in dict.fromkeys(strings) if words not in self._cache]
+        if new:
+            self._cache.update(zip(new, map(self._mixed, new, self._spell(new)), strict=True))
+        return [self._cache[words] for words in strings]
+
+    def shares_after(self, mentions: int) -> FormShares:
+        """The shares of an entity with this number of mentions."""
+        return self.shares[bisect_right(MENTIONS, mentions)]
+
+    def _rows(self, strings: Iterable[str]) -> Int[np.ndarray, " characters"]:
+        row = self._alphabet.row
+        rows = (r for string in strings for r in (BOS, *map(row, string), EOS))
+        return np.fromiter(rows, dtype=np.int64)
+
+    def _spell(self, strings: Sequence[Words]) -> Iterator[Spelled]:
+        """Strings under C. A word has at least one character."""
+        rows, blank = self._rows(map(" ".join, strings)), self._alphabet.row(" ")
+        p, *ends = (
+            self._characters.probabilities(rows, others)
+            for others in (rows, np.full_like(rows, blank), np.full_like(rows, EOS))
+        )
+        outside = _CODE_POINTS - len(self._alphabet.words)
+        begins_word = np.isin(np.roll(rows, 1), (BOS, blank))
+        log_p = np.log(p) - np.where(rows == UNK, math.log(outside), 0)
+        log_p -= np.where(begins_word, np.log1p(-sum(ends)), 0)
+        log_p[rows == BOS] = 0
+        log_ends, is_end = np.log(sum(ends)), np.isin(rows, (blank, EOS))
+        starts = np.flatnonzero(rows == BOS)
+        for own in np.split(np.arange(len(rows)), starts[1:]):
+            until, last = np.cumsum(log_p[own]), np.flatnonzero(is_end[own])
+            begins = until[last - 1] + log_ends[own[last]]
+            yield Spelled(tuple(begins.tolist()), float(until[-1]))
+
+    def _mixed(self, words: Words, spelled: Spelled) -> Spelled:
+        """From C to q."""
+
+        def mixed(count: int, log_c: float) -> float:
+            log_c += math.log1p(-self.known)
+            if not count:
+                return log_c
+            return float(np.logaddexp(math.log(self.known * count / self._total), log_c))
+
+        begins = (self._begins[words[: n + 1]] for n in range(len(words)))
+        whole = mixed(self.counts.get(" ".join(words), 0), spelled.whole)
+        return Spelled(tuple(map(mixed, begins, spelled.begins)), whole)
+
+    @classmethod
+    def fit(
+        cls,
+        train: Iterable[AnonymizedDocument],
+        dev: Iterable[AnonymizedDocument],
+        vocabulary: Vocabulary,
+        strings: int = STRINGS,
+    ) -> "Spelling":
+        """Count the strings of `train` and fit the weights on `dev`."""
+        new = Counter(
+            " ".join(words)
+            for document in train
+            for words, forms in mentions_of(document, vocabulary)
+            if not forms.mentions
+        )
+        ranked = sorted(new.items(), key=lambda item: (-item[1], item[0]))
+        equal = [FormShares(0.25, 0.25, 0.25, 0.25)] * (1 + len(MENTIONS))
+        found = cls(dict(ranked[:strings]), 0.5, equal)
+        events = [event for document in dev for event in mentions_of(document, vocabulary)]
+        unseen = [words for words, forms in events if not forms.mentions]
+        parts = []
+        for words, spelled in zip(unseen, found._spell(unseen) if unseen else (), strict=True):
+            share = found.counts.get(" ".join(words), 0) / max(found._total, 1)
+            parts.append([share, math.exp(max(spelled.whole, _LOWEST))])
+        found.known = _maximize(parts, 2)[0]
+        ranges: list[list[list[float]]] = [[] for _ in equal]
+        each = [FormShares(*row) for row in np.eye(4)[:3].tolist()]
+        for (words, forms), spelled in zip(events, found.q(w for w, _ in events), strict=True):
+            if n := forms.mentions:
+                own = [forms.strings(share).get(words, 0.0) for share in each]
+                own.append(math.exp(max(spelled.whole, _LOWEST)))
+                ranges[bisect_right(MENTIONS, n)].append(own)
+        found.shares = tuple(FormShares(*_maximize(own, 4)) for own in ranges)
+        return found
+
+    def save(self, folder: Path) -> None:
+        """Write `spelling.json`."""
+        values = {"format_version": FORMAT_VERSION, "known": self.known, "shares": self.shares}
+        text = json.dumps({**values, "strings": self.counts}, ensure_ascii=False, indent=0)
+        write_text(folder / FILE, text + "\n")
+
+    @classmethod
+    def load(cls, folder: Path) -> "Spelling | None":
+        """Read `spelling.json`; None if the folder has none."""
+        path = folder / FILE
+        if not path.is_file():
+            return None
+        found = read_json(path)
+        if (version := found.get("format_version")) != FORMAT_VERSION:
+            raise ValueError(f"{path}: format_version {version!r:.40}, expected {FORMAT_VERSION}")
+        try:
+            shares = [FormShares(*map(float, share)) for share in found["shares"]]
+            counts = {str(string): int(count) for string, count in found["strings"].items()}
+            known = float(found["known"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"{path} is damaged: {error!r:.200}") from None
+        ones = [sum(share) for share in shares]
+        if (
+            len(shares) != 1 + len(MENTIONS)
+            or not np.allclose(ones, 1)
+            or min(map(min, shares)) <= 0
+            or not 0 < known < 1
+            or min(counts.values(), default=0) < 1
+        ):
+            raise ValueError(f"{path} is damaged: expected counts of strings and shares of one")
+        return cls(counts, known, shares)
+
+
+def mentions_of(
+    document: AnonymizedDocument, vocabulary: Vocabulary
+) -> Iterator[tuple[Words, Forms]]:
+    """Every mention and unknown word, with the earlier forms of its entity (none: a new string)."""
+    surfaces, known = iter(document.surfaces), dict[int, Forms]()
+    for token in (token for sentence in document.sentences for token in sentence):
+        if isinstance(token, int):
+            words = tuple(map(vocabulary.spelled, next(surfaces, (f"[{token}]",))))
+            forms = known.get(token, Forms())
+            yield words, forms
+            known[token] = forms.after(words)
+        elif token not in vocabulary:
+            yield (vocabulary.spelled(token),), Forms()
+
+
+def _maximize(events: Sequence[Sequence[float]], parts: int) -> list[float]:
+    """The weights of a mixture that maximize the likelihood of events, given that of each part.
+
+    One more event for each part keeps its weight above zero.
+    """
+    p, weights = np.array([*np.eye(parts).tolist(), *events]), np.full(parts, 1 / parts)
+    for _ in range(_STEPS):
+        each = p * weights
+        weights = (each / each.sum(1, keepdims=True)).mean(0)
+    return [float(weight) for weight in weights]

@@ -1,0 +1,99 @@
+"""Surprisals of strings: every word has one, and it depends only on what comes before."""
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dntm.model.config import Extension
+from dntm.model.spelling import MENTIONS, FormShares, Spelling
+from dntm.reader.reader import Reader
+from tests.reader.small import LOWER, checkpoint
+
+EXTENSIONS: tuple[Extension, ...] = ("entity-residual", "salience", "unseen-pooling", "pointer")
+SHARES = [FormShares(0.3, 0.3, 0.2, 0.2)] * (1 + len(MENTIONS))
+SPELLING = Spelling({"ann": 5, "ann brandt": 3, "bo": 2, "zork": 1, "old man": 1}, 0.6, SHARES)
+WORDS = "Ann Bo Brandt Zork zork the old man met left Roswell Festival gelid , . ? Ann's".split()
+
+
+@pytest.fixture(scope="module")
+def spelling_reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
+    folder = checkpoint(tmp_path_factory.mktemp("m") / "d", vocabulary=LOWER, extensions=EXTENSIONS)
+    SPELLING.save(folder)
+    return Reader.from_pretrained(folder)
+
+
+def test_a_name_costs_the_same_before_the_rest_of_it_and_before_anything_else(
+    spelling_reader: Reader,
+) -> None:
+    before = "They met Roswell. Then the old man met Roswell"
+    costs = [
+        spelling_reader.read(f"{before} {rest}").to_frame(words=True)["surprisal"][:10]
+        for rest in ("again.", "Festival again.", "Festival Bo. Roswell left.", "?")
+    ]
+
+    for other in costs[1:]:
+        assert [*other][:9] == pytest.approx([*costs[0]][:9])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(WORDS), min_size=2, max_size=24), st.data())
+def test_later_words_change_no_earlier_surprisal(
+    spelling_reader: Reader, words: list[str], data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(1, len(words) - 1))
+    other = [*words[:cut], *data.draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9))]
+    one, two = (
+        spelling_reader.read(" ".join(["The", *text])).to_frame(words=True)
+        for text in (words, other)
+    )
+
+    for column in ("surprisal", "static_surprisal"):
+        assert [*one[column][: cut + 1]] == pytest.approx([*two[column][: cut + 1]], abs=1e-9)
+
+
+def test_every_word_of_a_name_has_its_own_surprisal(spelling_reader: Reader) -> None:
+    reading = spelling_reader.read("The man met Ann Brandt. He left Ann Brandt.")
+    words = reading.to_frame(words=True)
+    tokens = reading.to_frame()
+
+    assert (words["surprisal"] > 0).all()
+    assert words["surprisal"].sum() + words["end_surprisal"].sum() == pytest.approx(
+        reading.surprisal
+    )
+    for model in ("", "static_"):
+        parts = tokens[f"{model}entity_surprisal"] + tokens[f"{model}spelling_surprisal"]
+        assert [*parts] == pytest.approx([*tokens[f"{model}surprisal"]])
+    assert reading.bits_per_character == pytest.approx(reading.surprisal / 44)
+
+
+def test_names_have_different_surprisals_and_the_same_entity_surprisal(
+    spelling_reader: Reader,
+) -> None:
+    known, odd = (
+        spelling_reader.read(f"The man met {name}.").tokens[3] for name in ("Ann", "Zblorg")
+    )
+
+    assert known.entity_surprisal == odd.entity_surprisal
+    assert odd.surprisal > known.surprisal + 10
+
+
+def test_a_stream_has_the_surprisals_of_the_whole_text(spelling_reader: Reader) -> None:
+    text = "The man met Ann Brandt. Ann left Bo. Bo met Ann Brandt. He left Zork, Roswell and Ann."
+    whole = spelling_reader.read(text)
+    streamed = list(spelling_reader.stream(text))
+    resumed = list(spelling_reader.stream(text, known=streamed[:2]))
+
+    for sentences in (streamed, resumed):
+        found = [token.surprisal for sentence in sentences for token in sentence.tokens]
+        assert found == pytest.approx([token.surprisal for token in whole.tokens], abs=1e-9)
+
+
+def test_a_model_without_spelling_reads_rows(trained: Path) -> None:
+    reading = Reader.from_pretrained(trained).read("The old man met Ann Brandt.")
+
+    for token in reading.tokens:
+        assert token.surprisal == token.entity_surprisal
+        assert math.isfinite(token.surprisal)
