@@ -92,8 +92,8 @@ def test_a_dataset_of_a_text_and_the_reader_have_identical_rows(
         dataset = Dataset.open(Path(folder) / "out")
         [document] = dataset.documents("test")
 
-    assert encode(document, dataset.vocabulary) == reader._engine.encode(
-        prepared.tokens(), reader._engine.slots()
+    assert encode(document, dataset.vocabulary) == reader.engine.encode(
+        prepared.tokens(), reader.engine.slots()
     )
 
 

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from dntm.cli.runs import (
     Computing,
+    Without,
     dataset_of,
     documents_of,
     model_of,
@@ -24,6 +25,7 @@ from dntm.cli.runs import (
     print_cloze,
     print_groups,
     print_ranks,
+    print_table,
     result_file,
 )
 from dntm.corpus.dataset import SPLITS, Dataset, Split
@@ -82,6 +84,11 @@ class Evaluate(Computing):
     exchange_memories: bool = False
     """Also score with the entities' memories exchanged within each document: what remains of a
     gain is not about which entity it is."""
+    without: Without = ()
+    """Leave out a part of the models: memory, or an extension such as pointer. Can be repeated."""
+    open_vocabulary: bool = False
+    """Print nats per word and bits per character: every string of words has a probability. Scores
+    the model, its static baseline, and a 5-gram model with the same spelling."""
     against: str | None = None
     """Compare every row of the table with this row, such as "runs/a + cache". Prints changes in
     percent with 95 % intervals (paired bootstrap over documents). If there is no run runs/a, it
@@ -117,6 +124,8 @@ class Evaluate(Computing):
                 recall = encoder_recall(Path(name), self.sentences, bar)
                 print_ranks(f"hidden words, {name}", recall)
                 numbers[name] = {method: asdict(summary) for method, summary in recall.items()}
+        elif self.open_vocabulary:
+            numbers = self._open_vocabulary(models, corpus)
         elif self.cloze:
             numbers = self._cloze(models, corpus)
         else:
@@ -172,7 +181,7 @@ class Evaluate(Computing):
         if self.records and self.output_dir is not None:
             self.output_dir.mkdir(parents=True, exist_ok=True)
             path = self.output_dir / f"{name}-{Path(model).name}-{dataset.folder.name}.csv"
-        elif self.records and Path(model).is_dir():
+        elif self.records and Path(model).is_dir() and not self.without:
             path = result_file(Path(model), dataset, name)
         if path is not None:
             table.write(path)
@@ -202,6 +211,35 @@ class Evaluate(Computing):
             print(f"documents: {self.by_document}")
         return table | ideal_row
 
+    def _open_vocabulary(self, models: list[str], corpus: str | None) -> dict[str, Any]:
+        from dntm.model.baselines.ngram import NGram
+        from dntm.reader.comparison import compare
+        from dntm.reader.reader import Reader
+
+        table: dict[str, Any] = {}
+        for model in models:
+            with self._reading(model, corpus, evict=True) as (dataset, documents):
+                reader = Reader.from_pretrained(model, precision="single", without=self.without)
+                own, ngram = own_dataset_of(folder_of(model), dataset), None
+                if "train" in own.splits:
+                    ngram = NGram.of(own.documents("train"), reader.vocabulary)
+                scores = compare(reader, tqdm(documents, model, unit=" documents"), ngram)
+            table |= {
+                model if name == "model" else f"{model} {name}": {
+                    "nats_per_word": score.nats_per_word,
+                    "bits_per_character": score.bits_per_character,
+                    "words": score.words,
+                }
+                for name, score in scores.items()
+            }
+        title = f"open vocabulary, {corpus or self.split}"
+        rows = [[title, "nats per word", "bits per character", "words"]]
+        for name, own_scores in table.items():
+            nats, bits, words = own_scores.values()
+            rows.append([name, f"{nats:.3f}", f"{bits:.3f}", f"{words:,}"])
+        print_table(rows)
+        return table
+
     def _scorers(self, model: str, dataset: Dataset) -> Iterator[tuple[str, "LanguageModel"]]:
         """The model, then the model with changes; with the name of what is changed."""
         if model == NGRAM:
@@ -209,13 +247,20 @@ class Evaluate(Computing):
 
             yield "", NGram.of(documents_of(dataset, "train"), dataset.vocabulary)
             return
-        scorer = model_of(folder_of(model), dataset, self.device)
+        scorer = self._model(model, dataset)
         yield "", scorer
         if self.cache:
             yield "cache", self._cached(scorer, own_dataset_of(folder_of(model), dataset))
         if self.exchange_memories and scorer.model.config.variant != "baseline":
             scorer.model.exchange_memories = True
             yield "exchanged", scorer
+
+    def _model(self, model: str, dataset: Dataset) -> "Scorer":
+        from dntm.model.without import without
+
+        scorer = model_of(folder_of(model), dataset, self.device)
+        scorer.model = without(scorer.model, self.without)
+        return scorer
 
     def _cached(self, scorer: "Scorer", dataset: Dataset) -> "NeuralCache":
         from dntm.model.baselines.neural_cache import NeuralCache
@@ -283,7 +328,7 @@ class Evaluate(Computing):
                 f"{dataset.folder} has no gap in its {self.split} split: "
                 "expected an entity that is mentioned again after another entity"
             )
-        scorer = model_of(folder_of(model), dataset, self.device)
+        scorer = self._model(model, dataset)
         bar = tqdm(scorer.complete(texts), model, total=len(texts), unit=" documents")
         return ClozeRecords.of(texts, bar)
 

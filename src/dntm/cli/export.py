@@ -1,6 +1,10 @@
-"""`dntm export`: a trained model as a small folder, with a model card made from its run's files."""
+"""`dntm export`: a trained model as a small folder, with a model card made from its run's files.
+
+`dntm spelling` fits the probabilities of strings of a model on other texts.
+"""
 
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,8 +12,10 @@ import tyro
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateError
 
+from dntm.corpus.dataset import Dataset
+from dntm.corpus.vocabulary import load_vocabulary
 from dntm.evaluation.groups import Group
-from dntm.files import new_folder
+from dntm.files import folder_of, new_folder
 from dntm.settings import read_json, read_yaml
 
 
@@ -30,8 +36,9 @@ class Export:
 
     def run(self) -> None:
         """Write the folder and print its size."""
-        from dntm.model.checkpoint import write_checkpoint
+        from dntm.model.checkpoint import best_of, write_checkpoint
         from dntm.model.scorer import Scorer
+        from dntm.model.spelling import Spelling
         from dntm.reader.engine import baseline
 
         model = Scorer.load(self.run_folder)
@@ -40,11 +47,45 @@ class Export:
         with new_folder(self.output_dir, overwrite=self.overwrite) as folder:
             write_checkpoint(model.model, model.vocabulary, folder, half=True)
             (folder / "README.md").write_text(card, encoding="utf-8")
+            if (spelling := Spelling.load(best_of(self.run_folder))) is not None:
+                spelling.save(folder)
             if static is not None:
                 (folder / "static").mkdir()
                 write_checkpoint(static, model.vocabulary, folder / "static", half=True)
         size = sum(path.stat().st_size for path in self.output_dir.rglob("*") if path.is_file())
         print(f"model: {self.output_dir} ({size / 1e6:.1f} MB)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSpelling:
+    """Fit the spelling of a model on the train and dev splits of datasets.
+
+    The spelling gives every string of words a probability. dntm train fits it on the run's dataset.
+    """
+
+    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    """A run folder or a checkpoint, or "default": the bundled model. Its spelling is replaced."""
+    dataset: tuple[Path, ...]
+    """Datasets with the vocabulary of the model (dntm data build --vocabulary-of MODEL)."""
+
+    def run(self) -> None:
+        """Write the file and print its weights."""
+        from dntm.model.checkpoint import best_of
+        from dntm.model.spelling import FILE, Spelling
+
+        folder = best_of(folder_of(self.model))
+        vocabulary = load_vocabulary(folder, entities=0)
+        datasets = [Dataset.open(path).check_content() for path in self.dataset]
+        for dataset in datasets:
+            if dataset.vocabulary != vocabulary:
+                raise ValueError(f"{self.model} and {dataset.folder} have different vocabularies")
+        train = chain.from_iterable(dataset.documents("train") for dataset in datasets)
+        dev = chain.from_iterable(dataset.documents("dev") for dataset in datasets)
+        found = Spelling.fit(train, dev, vocabulary)
+        found.save(folder)
+        print(
+            f"spelling: {folder / FILE} ({len(found.counts):,} strings, lambda {found.known:.3f})"
+        )
 
 
 def model_card(run: Path, static: Path | None = None, note: str = "") -> str:
@@ -92,7 +133,6 @@ def _card(run: Path, static: Path | None, note: str) -> str:
 
 def _scores(static: Path, dataset: Path, splits: list[str]) -> dict[str, Any]:
     """The scores of a baseline by split."""
-    from dntm.corpus.dataset import Dataset
     from dntm.evaluation.groups import score_groups
     from dntm.evaluation.records import records_of
     from dntm.model.scorer import Scorer

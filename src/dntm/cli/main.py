@@ -30,6 +30,7 @@ COMMANDS = {
         "test how well a model infers the meaning of unknown words",
     ),
     "export": ("export:Export", "export a trained model as a small folder"),
+    "spelling": ("export:FitSpelling", "fit the probabilities of strings of a model on texts"),
     "reproduce": ("study:Reproduce", "train all models and write the paper's tables and figures"),
     "report": ("study:MakeReport", "write the report of a study from its finished runs"),
     "read": ("read:Read", "read a text: predicted words for its entities, and surprisals"),

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from dntm.evaluation.ranks import RankSummary
     from dntm.model.scorer import Scorer
     from dntm.training.processes import Device
+
+
+Without = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
+"""Parts of a model, one per option."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import tyro
 
-from dntm.cli.runs import print_table, printable
+from dntm.cli.runs import Without, print_table, printable
 from dntm.corpus.document import Document, EmptyInputError
 from dntm.corpus.formats import ANNOTATED, Format, files_and_format, has_chains, read_documents
 from dntm.corpus.text import Documents
@@ -35,6 +35,8 @@ class ModelOptions:
     """The static baseline to compare with: a run folder, a checkpoint, or "default" (that of the
     bundled model). If omitted, the baseline in the model's folder; if there is none, the same model
     without its memory of entities."""
+    without: Without = ()
+    """Leave out a part of both models: memory, or an extension such as pointer. Can be repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +78,20 @@ class ReaderOptions(ModelOptions):
             if self.coref_model is None:
                 raise ValueError("--entities resolver needs --coref-model")
             resolver = StanzaResolver(self.coref_model)
-        return Reader.from_pretrained(
-            self.model, self.static, resolver, precision=self.precision or precision
+        reader = Reader.from_pretrained(
+            self.model,
+            self.static,
+            resolver,
+            precision=self.precision or precision,
+            without=self.without,
         )
+        if reader.vocabulary.ends and reader.models.spelling is None:
+            print(
+                "note: the model has no spelling.json, so the surprisal of a name or an unknown "
+                "word does not depend on its spelling (dntm spelling adds one)",
+                file=sys.stderr,
+            )
+        return reader
 
     def prepared(self, reader: "Reader", text: tuple[str | Document, "Kinds"]) -> "PreparedText":
         """Find the entities of a text."""
@@ -282,7 +295,7 @@ class Serve(ModelOptions):
             from dntm.web.server import Limits
 
             torch.set_num_threads(1)
-            reader = Reader.from_pretrained(self.model, self.static)
+            reader = Reader.from_pretrained(self.model, self.static, without=self.without)
             app = create_app(reader, Limits(threads=self.threads), hosts=[self.host, *self.names])
             print(f"Serving on {address(listening)} (Ctrl-C to stop)", flush=True)
             with suppress(KeyboardInterrupt):

@@ -32,7 +32,7 @@ from dntm.files import folder_of
 from dntm.model.checkpoint import best_of
 from dntm.model.fast.window import windows
 from dntm.model.language_model import BlockScores, DynamicTextModel, score_block
-from dntm.model.open_vocabulary import RowScores, StringReader
+from dntm.model.open_vocabulary import RowScores, SentenceStrings, StringReader
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer, first_rows
 from dntm.model.spelling import Spelling
@@ -174,10 +174,22 @@ class Engine:
         """Assigns the model's entity slots to the entities of a text."""
         return SlotAllocator(self.models.vocabulary.entities)
 
-    def strings(self) -> StringReader | None:
-        """Scores the strings of a text, if the model has a spelling."""
+    def strings(self, models: int = 2) -> StringReader | None:
+        """Scores the strings of a text for some models, if there is a spelling."""
         spelling, entities = self.models.spelling, self.models.vocabulary.entities
-        return None if spelling is None else StringReader(spelling, entities, models=2)
+        return None if spelling is None else StringReader(spelling, entities, models)
+
+    def sentence_strings(
+        self,
+        sentence: Sequence[Word],
+        rows: Sequence[int],
+        words: Sequence[int],
+        evictions: Sequence[Eviction],
+    ) -> SentenceStrings:
+        """A sentence as the vocabulary spells it."""
+        spelled = self.models.vocabulary.spelled
+        strings = [tuple(map(spelled, word.words)) for word in sentence]
+        return SentenceStrings([word.token for word in sentence], strings, rows, words, evictions)
 
     def encode(self, sentences: Iterable[Sequence[Token]], slots: SlotAllocator) -> DocumentRows:
         """The rows of the next sentences, and which slots are reassigned in each."""

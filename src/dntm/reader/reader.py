@@ -60,7 +60,7 @@ class Reader:
     def __init__(self, models: ModelPair, resolver: Resolver | None = None) -> None:
         self.models = models
         self.vocabulary = models.vocabulary
-        self._engine = Engine(models)
+        self.engine = Engine(models)
         self.meanings = Meanings(models.dynamic, models.vocabulary)
         self._resolver = resolver
         self._id = secrets.token_bytes(16)
@@ -102,7 +102,7 @@ class Reader:
         """
         return prepare(
             text,
-            self._engine.lexicon,
+            self.engine.lexicon,
             entities,
             self._resolver,
             entities_from=entities_from,
@@ -126,7 +126,7 @@ class Reader:
         if isinstance(texts, (str, bytes, Document, PreparedText)):
             raise TypeError(f"expected several texts, not one {type(texts).__name__}: use read()")
         prepared = (self._prepared(n, text, entities) for n, text in enumerate(texts))
-        return read_texts(self._engine, prepared, unit, self.meanings if meanings else None)
+        return read_texts(self.engine, prepared, unit, self.meanings if meanings else None)
 
     def _prepared(self, index: int, text: Text, entities: Kinds) -> PreparedText:
         """One of several texts; an error says which."""
@@ -152,7 +152,7 @@ class Reader:
 
         def sentences() -> Iterator[SentenceReading]:
             prepared = self.prepare(text, entities)
-            builder = ReadingBuilder(self._engine, prepared, unit, self.meanings)
+            builder = ReadingBuilder(self.engine, prepared, unit, self.meanings)
             yield from read_stream(builder, self._beginning(prepared, unit), known)
 
         return sentences()
@@ -161,13 +161,13 @@ class Reader:
         """The position before the first sentence."""
         return ReadingPosition(
             sentences=0,
-            states=self._engine.initial(),
-            slots=self._engine.slots(),
-            strings=self._engine.strings(),
+            states=self.engine.initial(),
+            slots=self.engine.slots(),
+            strings=self.engine.strings(),
             occurrences={},
             topics={},
             names=text.names(),
-            surfaces=text.surfaces(self._engine.lexicon),
+            surfaces=text.surfaces(self.engine.lexicon),
             reader=self._id,
             digest=self._id + unit.encode(),
         )
@@ -200,15 +200,15 @@ class Reader:
         `prefix` can mention the text's entities by name or as [1]. As a sequence it holds words and
         entity numbers; the next numbers introduce new entities.
         """
-        position, lexicon = self.position(history, entities=entities), self._engine.lexicon
+        position, lexicon = self.position(history, entities=entities), self.engine.lexicon
         if isinstance(prefix, str):
             prefix = tokens_of(prefix, position.names, position.surfaces, lexicon)
         check_entities(prefix, position.names, new=True)
-        return predict(self._engine, position, prefix, k)
+        return predict(self.engine, position, prefix, k)
 
     def ranks(self, text: Text, *, entities: Kinds = None) -> list[int]:
         """The rank of every predicted token among all rows, 1 for the most likely."""
-        return self._engine.ranks(self.prepare(text, entities))
+        return self.engine.ranks(self.prepare(text, entities))
 
     def fill(
         self,
@@ -230,7 +230,7 @@ class Reader:
             raise ValueError(f"choose {choose!r}, expected one of {', '.join(get_args(Choose))}")
         position = self.position(history, entities=entities)
         return fill_gap(
-            self._engine, position, sentence, choose=choose, candidates=candidates, unit=unit
+            self.engine, position, sentence, choose=choose, candidates=candidates, unit=unit
         )
 
     def continue_text(

@@ -18,7 +18,7 @@ import torch
 from dntm.corpus.entity_slots import SlotAllocator
 from dntm.corpus.vocabulary import UNK
 from dntm.evaluation.groups import group_of
-from dntm.model.open_vocabulary import SentenceStrings, StringReader
+from dntm.model.open_vocabulary import StringReader
 from dntm.reader.engine import Engine, SentenceScores, States
 from dntm.reader.meaning import Meanings
 from dntm.reader.reading import (
@@ -167,14 +167,8 @@ class ReadingBuilder:
                 [(-nats / self._nats, *more) for nats, more in zip(log_p, rest, strict=False)]
                 for log_p in (scores.dynamic.tolist(), scores.static.tolist())
             ]
-        spelled = self._engine.models.vocabulary.spelled
-        sentence = SentenceStrings(
-            tokens=[word.token for word in words],
-            strings=[tuple(map(spelled, word.words)) for word in words],
-            rows=scores.rows,
-            words=scores.words,
-            evictions=scores.evictions,
-        )
+        own = (scores.rows, scores.words, scores.evictions)
+        sentence = self._engine.sentence_strings(words, *own)
         found = self.strings.read(sentence, scores.others)
         return [[tuple(v / self._nats for v in token) for token in model] for model in found]
 

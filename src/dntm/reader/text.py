@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from dntm.corpus.anonymize import AnonymizeConfig, find_entities
-from dntm.corpus.document import Document, Span, Token, check
+from dntm.corpus.document import AnonymizedDocument, Document, Span, Token, check
 from dntm.corpus.entities import PRONOUNS, Lexicon
 from dntm.corpus.resolver import Resolver, resolve
 from dntm.corpus.text import WORD_RULES, as_prose, document_of
@@ -201,6 +201,16 @@ def _prepared_text(document: Document, lexicon: Lexicon) -> PreparedText:
         text=document.text,
         paragraphs=document.paragraphs,
     )
+
+
+def as_text(document: AnonymizedDocument) -> PreparedText:
+    """A document of a dataset, with the words of its mentions."""
+    surfaces = iter(document.surfaces)
+    sentences = [
+        [Word(t, (t,) if isinstance(t, str) else next(surfaces, (f"[{t}]",))) for t in sentence]
+        for sentence in document.sentences
+    ]
+    return PreparedText(name=document.name, sentences=sentences)
 
 
 def tokens_of(

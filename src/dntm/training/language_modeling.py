@@ -32,6 +32,7 @@ from dntm.model.fast.window import Window, windows
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer
+from dntm.model.spelling import Spelling
 from dntm.training.batches import epoch_batches, tokens_of_windows
 from dntm.training.config import Recipe, TrainConfig
 from dntm.training.hidden_words import Hiding, TrainingDocument, answers_of
@@ -228,7 +229,9 @@ def _validate(state: TrainingState[DynamicTextModel], run: _Run) -> dict[str, fl
 
 
 def _write_results(trained: DynamicTextModel, run: _Run) -> None:
-    """Write the scores of the best weights on the dev split, and the number of parameters."""
+    """Write the scores of the best weights on dev, the number of parameters, and the spelling."""
+    if run.vocabulary.ends:
+        Spelling.fit(run.train, run.dev, run.vocabulary).save(run.folder.best)
     best = Scorer.load(run.folder.best)
     best.model.to(run.group.device)
     best.model.exchange_memories = trained.exchange_memories
