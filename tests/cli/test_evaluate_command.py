@@ -148,3 +148,51 @@ def test_a_pretraining_run_is_evaluated_by_the_recall_of_its_encoder(
     assert numbers["unigram"]["recall"]["10"] == 1.0  # seven words are known
     own = PretrainedEncoder.load(encoder / "best").share
     assert len(torch.unique(own[own > 0])) == 1  # smoothing 0: a uniform distribution
+
+
+def test_open_vocabulary_compares_the_model_its_static_baseline_and_ngrams(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("evaluate", trained, "--open-vocabulary", "--json", tmp_path / "a.json")
+    numbers = json.loads((tmp_path / "a.json").read_text())
+
+    assert list(numbers) == [f"{trained} {name}" for name in ("model", "static", "ngram")]
+    for own in numbers.values():
+        assert own["words"] == 2 * 8
+        characters = 2 * len("Ann met Bo.she left.he saw her.")
+        bits = own["nats_per_word"] * own["words"] / 0.6931471805599453
+        assert own["bits_per_character"] == pytest.approx(bits / characters)
+    assert "bits per character" in capsys.readouterr().out
+
+
+def test_a_part_is_left_out(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, options in (("whole", []), ("static", ["--without", "memory"])):
+        run("evaluate", trained, *options, "--no-records", "--json", tmp_path / f"{name}.json")
+    whole, static = (
+        json.loads((tmp_path / f"{name}.json").read_text())[str(trained)]["all"]["nats"]
+        for name in ("whole", "static")
+    )
+
+    assert whole != static
+    assert "its parts are memory" in fails(capsys, "evaluate", trained, "--without", "pointer")
+
+
+def test_a_spelling_is_fitted_on_a_dataset(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(trained / "best", tmp_path / "model")
+    (tmp_path / "model" / "spelling.json").unlink()
+    dataset = trained.parent / "corpus" / "dataset"
+    (tmp_path / "a.txt").write_text("Ann met Bo.")
+
+    run("score", tmp_path / "a.txt", "--model", tmp_path / "model")
+    assert "no spelling.json" in capsys.readouterr().err
+    run("spelling", tmp_path / "model", "--dataset", dataset)
+    run("score", tmp_path / "a.txt", "--model", tmp_path / "model")
+
+    assert "no spelling.json" not in capsys.readouterr().err
+    assert (tmp_path / "model" / "spelling.json").read_bytes() == (
+        trained / "best" / "spelling.json"
+    ).read_bytes()

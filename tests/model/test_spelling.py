@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.entity_slots import Eviction
+from dntm.corpus.entity_slots import Eviction, SentenceStrings
 from dntm.corpus.vocabulary import BOS, EOS, Vocabulary
 from dntm.model.baselines.ngram import NGram
-from dntm.model.open_vocabulary import RowScores, SentenceStrings, StringReader
+from dntm.model.open_vocabulary import RowScores, StringReader
 from dntm.model.spelling import Forms, FormShares, Spelling, Words
 
 COUNTS = {"a": 3, "b a": 1, "ab": 2, "a b": 2, "bb": 1}
 SHARES = [FormShares(0.1 * n, 0.5 - 0.1 * n, 0.3, 0.2) for n in range(1, 6)]
 SPELLING = Spelling(COUNTS, 0.4, SHARES)
-LONGEST = 5
+LONGEST = 4
 """Characters of an enumerated string."""
 OUTSIDE = 0x110000 - 3
 """Code points outside the alphabet, which is a, b and the blank; z stands for all of them."""

@@ -224,20 +224,13 @@ class Evaluate(Computing):
                 if "train" in own.splits:
                     ngram = NGram.of(own.documents("train"), reader.vocabulary)
                 scores = compare(reader, tqdm(documents, model, unit=" documents"), ngram)
-            table |= {
-                model if name == "model" else f"{model} {name}": {
-                    "nats_per_word": score.nats_per_word,
-                    "bits_per_character": score.bits_per_character,
-                    "words": score.words,
-                }
-                for name, score in scores.items()
-            }
-        title = f"open vocabulary, {corpus or self.split}"
-        rows = [[title, "nats per word", "bits per character", "words"]]
-        for name, own_scores in table.items():
-            nats, bits, words = own_scores.values()
-            rows.append([name, f"{nats:.3f}", f"{bits:.3f}", f"{words:,}"])
-        print_table(rows)
+            table |= {f"{model} {name}": score for name, score in scores.items()}
+        head = [f"open vocabulary, {corpus or self.split}", "nats per word", "bits per character"]
+        rows = [
+            [name, f"{own['nats_per_word']:.3f}", f"{own['bits_per_character']:.3f}"]
+            for name, own in table.items()
+        ]
+        print_table([head, *rows])
         return table
 
     def _scorers(self, model: str, dataset: Dataset) -> Iterator[tuple[str, "LanguageModel"]]:

@@ -94,7 +94,11 @@ def text_lines(reading: Reading, *, color: bool) -> Iterator[str]:
 
 
 def _means(reading: Reading) -> list[list[str]]:
-    """Name, number of tokens and mean surprisals of each token group that is not empty."""
+    """Name, number of tokens and mean surprisals of each token group that is not empty.
+
+    The last row has the number of characters and bits per character.
+    """
+    bits = (reading.bits_per_character, reading.static_bits_per_character)
     return [
         [
             Group(group).label,
@@ -103,7 +107,7 @@ def _means(reading: Reading) -> list[list[str]]:
         ]
         for group, total in reading.totals().items()
         if (count := int(total["tokens"]))
-    ]
+    ] + [["bits per character", f"{reading.characters:,}", *(f"{b:.3f}" for b in bits)]]
 
 
 def _sentence(sentence: SentenceReading, unit: Unit, *, color: bool) -> str:

@@ -76,6 +76,19 @@ class SlotAllocator:
         return next((entity for entity, own in self._slot.items() if own == slot), 0)
 
 
+class SentenceStrings(NamedTuple):
+    """A sentence with the words of its tokens, as the vocabulary spells them."""
+
+    tokens: Sequence[Token]
+    strings: Sequence[tuple[str, ...]]
+    """The words of every token."""
+    rows: Sequence[int]
+    """<bos>, the row of every token, <eos>."""
+    words: Sequence[int]
+    """The row of each token's first word, <unk> if it has none; <eos>."""
+    evictions: Sequence[Eviction]
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentRows:
     """A document as rows of the vocabulary, with its evictions."""
@@ -86,14 +99,14 @@ class DocumentRows:
     """Of each sentence."""
     widths: Sequence[Sequence[int]] = ()
     """The number of rows of every token of each sentence, if a token can have several."""
-    words: Sequence[Sequence[int]] = ()
-    """The row of each token's first word, also of mentions, and <eos>; empty if not known."""
+    strings: Sequence[SentenceStrings] = ()
+    """Of each sentence, if the words of mentions are known."""
 
     def part(self, start: int, count: int) -> "DocumentRows":
         """Some consecutive sentences."""
         own = slice(start, start + count)
-        widths, words = self.widths[own], self.words[own]
-        return DocumentRows(self.sentences[own], self.evictions[own], widths, words)
+        widths, strings = self.widths[own], self.strings[own]
+        return DocumentRows(self.sentences[own], self.evictions[own], widths, strings)
 
 
 def encode(document: AnonymizedDocument, vocabulary: Vocabulary) -> DocumentRows:

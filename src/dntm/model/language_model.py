@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from dntm.corpus.vocabulary import entity_rows
+from dntm.corpus.vocabulary import UNK, entity_rows
 from dntm.model.config import ModelConfig
 from dntm.model.fast.layout import indices
 from dntm.model.fast.read import Read, query, read
@@ -143,11 +143,11 @@ def score_block(
     found, blocks, start = read(model, window, state), list[tuple[Tensor, ...]](), 0
     for asked, scores in scored(model, found):
         chunk = slice(start, start := start + len(asked.h))
-        others: tuple[Tensor, ...] = ()
+        block: tuple[Tensor, ...] = (scores.log_p, scores.entropy)
         if words is not None:
-            differ = np.flatnonzero(words[chunk] != window.layout.targets[chunk])
-            others = _other_rows(model, asked, scores, differ, words[chunk][differ])
-        blocks.append((scores.log_p, scores.entropy, *others))
+            own = np.where(words[chunk] == window.layout.targets[chunk], UNK, words[chunk])
+            block += _other_rows(model, asked, scores, own)
+        blocks.append(block)
     cuts = np.cumsum(window.layout.predicted)[:-1]
     columns = (torch.cat(column).cpu().numpy() for column in zip(*blocks, strict=True))
     log_p, entropies, *rows = (np.split(column, cuts) for column in columns)
@@ -157,21 +157,15 @@ def score_block(
 
 
 def _other_rows(
-    model: Parameters,
-    asked: Query,
-    scores: Scores,
-    places: Int[np.ndarray, " places"],
-    words: Int[np.ndarray, " places"],
+    model: Parameters, asked: Query, scores: Scores, words: Int[np.ndarray, " tokens"]
 ) -> tuple[Float[Tensor, "tokens rows"], Float[Tensor, " tokens"]]:
-    """Special and entity rows; the target's row, or another row at some places."""
-    first = torch.arange(entity_rows(model.config.entities).stop, device=asked.h.device)
-    word = scores.log_p.clone()
-    if len(places):
-        at, (rows, column) = indices(places, asked.h), np.unique(words, return_inverse=True)
-        other = (asked.select(at), indices(rows, asked.h), scores.total[at])
-        found = model.output.log_p_of(*other)
-        word[at] = found.gather(1, indices(column, asked.h).unsqueeze(1)).squeeze(1)
-    return model.output.log_p_of(asked, first, scores.total), word
+    """Special and entity rows, and the row of a word; <unk> stands for the target."""
+    first = np.arange(entity_rows(model.config.entities).stop)
+    rows, column = np.unique(np.concatenate([first, words]), return_inverse=True)
+    found = model.output.log_p_of(asked, indices(rows, asked.h), scores.total)
+    at = indices(column[len(first) :], asked.h).unsqueeze(1)
+    is_target = torch.from_numpy(words == UNK).to(at.device)
+    return found[:, first], torch.where(is_target, scores.log_p, found.gather(1, at).squeeze(1))
 
 
 def _ends(window: Window) -> Int[np.ndarray, "sentences entities"]:

@@ -22,8 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dntm.corpus.document import Token
-from dntm.corpus.entity_slots import Eviction
+from dntm.corpus.entity_slots import SentenceStrings
 from dntm.corpus.vocabulary import EOS, UNK, entity_rows, row_of_entity
 from dntm.model.spelling import Forms, Spelled, Spelling, Words
 
@@ -42,19 +41,6 @@ class RowScores(NamedTuple):
     """Log-probability of the rows of special tokens and entities."""
     word: Float[np.ndarray, " tokens"]
     """Log-probability of the row of the token's first word."""
-
-
-class SentenceStrings(NamedTuple):
-    """A sentence with its strings."""
-
-    tokens: Sequence[Token]
-    strings: Sequence[Words]
-    """The words of every token, as the vocabulary spells them."""
-    rows: Sequence[int]
-    """<bos>, the row of every token, <eos>."""
-    words: Sequence[int]
-    """The row of each token's first word, <unk> if it has none; <eos>."""
-    evictions: Sequence[Eviction]
 
 
 class StringReader:
@@ -77,6 +63,11 @@ class StringReader:
         self._ends = [0.0] * models
         """For each model, -log p(s) / P(s) of the last string."""
 
+    @property
+    def rows(self) -> int:
+        """The number of special and entity rows."""
+        return len(self._weight)
+
     def copy(self) -> "StringReader":
         """An independent copy, to continue from here more than once."""
         other = StringReader(self.spelling, 0)
@@ -86,34 +77,46 @@ class StringReader:
 
     def read(self, sentence: SentenceStrings, models: Sequence[RowScores]) -> list[Surprisals]:
         """The surprisal (nats) of every word of every token, for each model."""
-        strings, events = [*sentence.strings, ("",)], _Events()
+        strings, tokens = [*sentence.strings, ("",)], [*sentence.tokens, ""]
         spelled = [*self.spelling.q(sentence.strings), _END]
-        tokens = [*sentence.tokens, ""]
         evicted = {eviction.position: eviction.slot for eviction in sentence.evictions}
+        weights, position, log_q, is_row = [], list[int](), list[float](), list[bool]()
+        copies: list[tuple[int, int, float]] = []  # event, row of an entity, share of a form
         for t, words in enumerate(strings):
             if t in evicted:
-                self._forget(row_of_entity(evicted[t]))
-            events.weights.append(self._weight)
+                self._change(row_of_entity(evicted[t]), None, 1.0)
+            weights.append(self._weight)
             forms = self._known_forms(words[0])
-            for n, log_q in enumerate((*spelled[t].begins, spelled[t].whole), start=1):
+            for n, value in enumerate((*spelled[t].begins, spelled[t].whole), start=1):
                 whole = n > len(words)
-                is_row = sentence.words[t] != UNK and (n == 1 or (whole and len(words) == 1))
-                events.add(t, log_q, is_row=is_row)
                 for row, form, share in forms:
                     if form == words if whole else form[:n] == words[:n]:
-                        events.copies.append((len(events.position) - 1, row, share))
-            token = tokens[t]
-            if isinstance(token, int) and sentence.rows[t + 1] != UNK:
-                self._mention(sentence.rows[t + 1], token, words)
-        found = []
-        for m, scores in enumerate(models):
-            values, before = iter(events.log_p(scores).tolist()), self._ends[m]
-            found.append(own := list[list[float]]())
+                        copies.append((len(position), row, share))
+                position.append(t)
+                log_q.append(value)
+                is_row.append(sentence.words[t] != UNK and (n == 1 or (whole and n == 2)))
+            row, token = sentence.rows[t + 1], tokens[t]
+            if isinstance(token, int) and row != UNK:
+                self._forms[token] = own = self._forms.get(token, Forms()).after(words)
+                self._change(row, token, self.spelling.shares_after(own.mentions).new)
+        found, ends = list[Surprisals](), list[float]()
+        for scores, end in zip(models, self._ends, strict=True):
+            first = np.exp(scores.first.astype(np.float64))
+            copied = np.zeros(len(position))
+            for event, row, share in copies:
+                copied[event] += first[position[event], row] * share
+            with np.errstate(divide="ignore"):
+                q = np.log((first * weights).sum(1))[position] + log_q
+                word = np.where(is_row, scores.word[position], -np.inf)
+                values = iter(np.logaddexp.reduce([word, q, np.log(copied)]).tolist())
+            found.append([])
+            before = end
             for words in strings:
-                *begins, whole = (next(values) for _ in range(1 + len(words)))
-                own.append([a - b for a, b in zip([before, *begins], begins, strict=False)])
-                before = begins[-1] - whole
-            self._ends = [*self._ends[:m], before, *self._ends[m + 1 :]]
+                *begins, whole_p = (next(values) for _ in range(1 + len(words)))
+                found[-1].append([a - b for a, b in zip([before, *begins], begins, strict=False)])
+                before = begins[-1] - whole_p
+            ends.append(before)
+        self._ends = ends
         return found
 
     def _known_forms(self, word: str) -> list[tuple[int, Words, float]]:
@@ -125,51 +128,14 @@ class StringReader:
             found += [(row, form, share) for form, share in strings.items() if form[0] == word]
         return found
 
-    def _mention(self, row: int, entity: int, words: Words) -> None:
-        self._entity[row] = entity
-        self._forms[entity] = forms = self._forms.get(entity, Forms()).after(words)
-        for word in {word for form in forms.counts for word in form}:
-            self._rows[word] = self._rows.get(word, frozenset()) | {row}
-        self._weight = self._weight.copy()
-        self._weight[row] = self.spelling.shares_after(forms.mentions).new
-
-    def _forget(self, row: int) -> None:
-        """A slot is free again."""
-        if (entity := self._entity.pop(row, None)) is not None:
+    def _change(self, row: int, entity: int | None, weight: float) -> None:
+        """Another entity, or none, in a row; or other forms of the same."""
+        if (before := self._entity.pop(row, None)) is not None:
+            for word in {word for form in self._forms[before].counts for word in form}:
+                self._rows[word] = self._rows.get(word, frozenset()) - {row}
+        if entity is not None:
+            self._entity[row] = entity
             for word in {word for form in self._forms[entity].counts for word in form}:
-                self._rows[word] -= {row}
-            self._weight = self._weight.copy()
-            self._weight[row] = 1
-
-
-class _Events:
-    """Probabilities to compute, each at the position of a token."""
-
-    def __init__(self) -> None:
-        self.weights: list[Float[np.ndarray, " rows"]] = []
-        """At every position, how much of each row's probability q spells."""
-        self.position: list[int] = []
-        self.log_q: list[float] = []
-        self.is_row: list[bool] = []
-        """Whether the row of the first word is a route."""
-        self.copies: list[tuple[int, int, float]] = []
-        """Event, row of a known entity, and the share of one of its forms."""
-
-    def add(self, position: int, log_q: float, *, is_row: bool) -> None:
-        """Add an event."""
-        self.position.append(position)
-        self.log_q.append(log_q)
-        self.is_row.append(is_row)
-
-    def log_p(self, scores: RowScores) -> Float[np.ndarray, " events"]:
-        """The log-probability of every event."""
-        first = np.exp(scores.first.astype(np.float64))
-        word = np.where(self.is_row, scores.word[self.position], -np.inf)
-        copied = np.zeros(len(self.position))
-        for event, row, share in self.copies:
-            copied[event] += first[self.position[event], row] * share
-        with np.errstate(divide="ignore"):
-            spelled = np.log((first * np.array(self.weights)).sum(1))[self.position] + self.log_q
-            routes = (word, spelled, np.log(copied))
-        found: Float[np.ndarray, " events"] = np.logaddexp.reduce(routes)
-        return found
+                self._rows[word] = self._rows.get(word, frozenset()) | {row}
+        self._weight = self._weight.copy()
+        self._weight[row] = weight

@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -73,14 +72,6 @@ class CopyLogits:
             found.append(torch.logaddexp(log_p[part] + rest, copied.log()))
         return torch.cat(found)
 
-    def select(self, positions: Int[Tensor, " chosen"]) -> "CopyLogits":
-        """The copies at some positions, which rise."""
-        starts = np.cumsum([0, *(len(a) for a, _ in self.parts)])
-        cuts = torch.searchsorted(positions, torch.from_numpy(starts[1:-1]).to(positions.device))
-        chosen = torch.tensor_split(positions, cuts.cpu())
-        each = zip(self.parts, chosen, starts.tolist(), strict=False)
-        return CopyLogits(tuple((a[own - start], rows) for (a, rows), own, start in each))
-
     def _nonempty(self) -> tuple[tuple[Tensor, Tensor], ...]:
         """The parts; one masked copy in a part without any."""
         return tuple(
@@ -103,15 +94,6 @@ class Query:
         if self.entity_logits is not None:
             entity_logits = self.entity_logits + entity_logits
         return replace(self, entity_logits=entity_logits)
-
-    def select(self, positions: Int[Tensor, " chosen"]) -> "Query":
-        """The query at some positions, which rise."""
-        logits, copies = self.entity_logits, self.copies
-        return Query(
-            self.h[positions],
-            None if logits is None else logits[positions],
-            None if copies is None else copies.select(positions),
-        )
 
 
 def logit_blocks(

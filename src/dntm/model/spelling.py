@@ -12,6 +12,8 @@ dev split, whose strings U has not seen (expectation maximization).
 
 `spelling.json` holds the strings with their counts, from which U and C are computed, and the
 weights. Several words of a string are joined by blanks.
+
+Departure: the paper's model predicts entities and <unk>, not their words.
 """
 
 import json
@@ -43,6 +45,8 @@ _CODE_POINTS = 0x110000
 """A character outside the alphabet is any code point of Unicode."""
 _STEPS = 100
 """Of expectation maximization."""
+_CACHED = 200_000
+"""Strings whose q is kept."""
 _LOWEST = -700.0
 """Log-probabilities below have no exponential."""
 
@@ -115,6 +119,8 @@ class Spelling:
     def q(self, strings: Iterable[Words]) -> list[Spelled]:
         """Strings under q; new ones are computed together."""
         strings = list(strings)
+        if len(self._cache) > _CACHED:
+            self._cache.clear()
         new = [words for words in dict.fromkeys(strings) if words not in self._cache]
         if new:
             self._cache.update(zip(new, map(self._mixed, new, self._spell(new)), strict=True))
@@ -167,7 +173,6 @@ class Spelling:
         train: Iterable[AnonymizedDocument],
         dev: Iterable[AnonymizedDocument],
         vocabulary: Vocabulary,
-        strings: int = STRINGS,
     ) -> "Spelling":
         """Count the strings of `train` and fit the weights on `dev`."""
         new = Counter(
@@ -178,7 +183,7 @@ class Spelling:
         )
         ranked = sorted(new.items(), key=lambda item: (-item[1], item[0]))
         equal = [FormShares(0.25, 0.25, 0.25, 0.25)] * (1 + len(MENTIONS))
-        found = cls(dict(ranked[:strings]), 0.5, equal)
+        found = cls(dict(ranked[:STRINGS]), 0.5, equal)
         events = [event for document in dev for event in mentions_of(document, vocabulary)]
         unseen = [words for words, forms in events if not forms.mentions]
         parts = []
@@ -215,17 +220,11 @@ class Spelling:
             shares = [FormShares(*map(float, share)) for share in found["shares"]]
             counts = {str(string): int(count) for string, count in found["strings"].items()}
             known = float(found["known"])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            assert 0 < known < 1 <= min(counts.values(), default=1)
+            assert len(shares) == 1 + len(MENTIONS)
+            assert all(min(share) > 0 and math.isclose(sum(share), 1) for share in shares)
+        except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
             raise ValueError(f"{path} is damaged: {error!r:.200}") from None
-        ones = [sum(share) for share in shares]
-        if (
-            len(shares) != 1 + len(MENTIONS)
-            or not np.allclose(ones, 1)
-            or min(map(min, shares)) <= 0
-            or not 0 < known < 1
-            or min(counts.values(), default=0) < 1
-        ):
-            raise ValueError(f"{path} is damaged: expected counts of strings and shares of one")
         return cls(counts, known, shares)
 
 

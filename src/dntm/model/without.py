@@ -17,8 +17,7 @@ MEMORY = "memory"
 
 def parts_of(model: DynamicTextModel) -> tuple[str, ...]:
     """The parts that a model can be used without."""
-    config = model.config
-    return (*([MEMORY] if config.variant != "baseline" else []), *config.extensions)
+    return (MEMORY,) * (model.config.variant != "baseline") + model.config.extensions
 
 
 def without(model: DynamicTextModel, parts: Collection[str]) -> DynamicTextModel:

@@ -5,76 +5,59 @@ over rows, these numbers can be compared with those of any other model of the sa
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.vocabulary import BOS, entity_rows
+from dntm.corpus.entity_slots import DocumentRows
+from dntm.corpus.vocabulary import BOS
 from dntm.model.baselines.ngram import NGram
-from dntm.model.open_vocabulary import RowScores
-from dntm.reader.engine import Engine
+from dntm.model.open_vocabulary import RowScores, StringReader
 from dntm.reader.reader import Reader
 from dntm.reader.reading import in_bits
-from dntm.reader.text import PreparedText, as_text
-
-
-@dataclass
-class OpenScore:
-    """The surprisal of some documents."""
-
-    nats: float = 0.0
-    words: int = 0
-    characters: int = 0
-    """As in `Reading.characters`."""
-
-    @property
-    def nats_per_word(self) -> float:
-        """The ends of sentences are not counted as words, but their surprisal is."""
-        return self.nats / self.words
-
-    @property
-    def bits_per_character(self) -> float:
-        """The surprisal per character."""
-        return in_bits(self.nats, "nats") / self.characters
+from dntm.reader.text import as_text
 
 
 def compare(
     reader: Reader, documents: Iterable[AnonymizedDocument], ngram: NGram | None = None
-) -> dict[str, OpenScore]:
-    """The scores of both models of a reader and, if given, of an n-gram model."""
-    if (engine := reader.engine).models.spelling is None:
-        raise ValueError("the model has no spelling.json: fit one with dntm spelling")
-    found = {name: OpenScore() for name in ("model", "static", *(["ngram"] if ngram else []))}
+) -> dict[str, dict[str, float]]:
+    """The scores of both models of a reader and, if given, of an n-gram model.
+
+    The surprisal of sentence ends is included; they are no words.
+    """
+    engine, nats, words, characters = reader.engine, dict[str, float](), 0, 0
     texts = [as_text(document) for document in documents]
-    for text, reading in zip(
-        texts, reader.read_all(texts, unit="nats", meanings=False), strict=True
-    ):
-        found["model"].nats += reading.surprisal
-        found["static"].nats += reading.static_surprisal
+    readings = reader.read_all(texts, unit="nats", meanings=False)
+    for text, reading in zip(texts, readings, strict=True):
+        found = {"model": reading.surprisal, "static": reading.static_surprisal}
+        if (strings := engine.strings(models=1)) is None:
+            raise ValueError("the model has no spelling.json: fit one with dntm spelling")
         if ngram:
-            found["ngram"].nats += _ngram_nats(engine, ngram, text)
-        for score in found.values():
-            score.words += sum(len(token.parts) for token in reading.tokens if not token.end)
-            score.characters += reading.characters
-    return found
+            encoded = engine.encode_words(text.sentences, engine.slots())
+            found["ngram"] = _ngram_nats(ngram, encoded, strings)
+        nats = {name: nats.get(name, 0.0) + own for name, own in found.items()}
+        words += sum(len(token.parts) for token in reading.tokens if not token.end)
+        characters += reading.characters
+    return {
+        name: {
+            "nats_per_word": total / words,
+            "bits_per_character": in_bits(total, "nats") / characters,
+            "words": words,
+        }
+        for name, total in nats.items()
+    }
 
 
-def _ngram_nats(engine: Engine, ngram: NGram, text: PreparedText) -> float:
-    encoded, strings = engine.encode_words(text.sentences, engine.slots()), engine.strings(models=1)
-    assert strings is not None
+def _ngram_nats(ngram: NGram, encoded: DocumentRows, strings: StringReader) -> float:
     rows = np.concatenate(encoded.sentences)
-    words = np.concatenate([[BOS, *sentence] for sentence in encoded.words])
-    first = range(entity_rows(engine.models.vocabulary.entities).stop)
-    each = [ngram.probabilities(rows, np.full_like(rows, row)) for row in first]
-    columns = (np.stack(each, 1), ngram.probabilities(rows, words))
+    words = np.concatenate([[BOS, *sentence.words] for sentence in encoded.strings])
+    wanted = [*(np.full_like(rows, row) for row in range(strings.rows)), words]
+    p = np.stack([ngram.probabilities(rows, others)[rows != BOS] for others in wanted], 1)
     with np.errstate(divide="ignore"):
-        log_p = [np.log(column[rows != BOS]) for column in columns]
-    cuts = np.cumsum([len(sentence) for sentence in encoded.words])[:-1]
-    scores = zip(*(np.split(column, cuts) for column in log_p), strict=True)
-    nats = 0.0
-    for index, (sentence, own) in enumerate(zip(text.sentences, scores, strict=True)):
-        parts = (encoded.sentences[index], encoded.words[index], encoded.evictions[index])
-        [found] = strings.read(engine.sentence_strings(sentence, *parts), [RowScores(*own)])
+        log_p = np.log(p)
+    nats, start = 0.0, 0
+    for sentence in encoded.strings:
+        own = log_p[start : (start := start + len(sentence.words))]
+        [found] = strings.read(sentence, [RowScores(own[:, :-1], own[:, -1])])
         nats += sum(map(sum, found))
     return nats

@@ -26,13 +26,19 @@ from torch import Tensor
 
 from dntm.corpus.document import Token
 from dntm.corpus.entities import Lexicon
-from dntm.corpus.entity_slots import DocumentRows, Eviction, SlotAllocator, encode_sentences
+from dntm.corpus.entity_slots import (
+    DocumentRows,
+    Eviction,
+    SentenceStrings,
+    SlotAllocator,
+    encode_sentences,
+)
 from dntm.corpus.vocabulary import EOS, Vocabulary
 from dntm.files import folder_of
 from dntm.model.checkpoint import best_of
 from dntm.model.fast.window import windows
 from dntm.model.language_model import BlockScores, DynamicTextModel, score_block
-from dntm.model.open_vocabulary import RowScores, SentenceStrings, StringReader
+from dntm.model.open_vocabulary import RowScores, StringReader
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer, first_rows
 from dntm.model.spelling import Spelling
@@ -123,11 +129,9 @@ class SentenceScores:
     """d of every slot."""
     rows: Sequence[int]
     """<bos>, and the row of every token; of a token with several rows, the first."""
-    evictions: Sequence[Eviction]
-    words: Sequence[int] = ()
-    """The row of each token's first word."""
+    strings: SentenceStrings | None = None
     others: Sequence[RowScores] = ()
-    """Of both models, if the words are known."""
+    """Other rows under both models, for the strings."""
 
     def by_token(self, widths: Sequence[int]) -> "SentenceScores":
         """From scores of rows to scores of tokens; an entropy is that before the first row."""
@@ -179,18 +183,6 @@ class Engine:
         spelling, entities = self.models.spelling, self.models.vocabulary.entities
         return None if spelling is None else StringReader(spelling, entities, models)
 
-    def sentence_strings(
-        self,
-        sentence: Sequence[Word],
-        rows: Sequence[int],
-        words: Sequence[int],
-        evictions: Sequence[Eviction],
-    ) -> SentenceStrings:
-        """A sentence as the vocabulary spells it."""
-        spelled = self.models.vocabulary.spelled
-        strings = [tuple(map(spelled, word.words)) for word in sentence]
-        return SentenceStrings([word.token for word in sentence], strings, rows, words, evictions)
-
     def encode(self, sentences: Iterable[Sequence[Token]], slots: SlotAllocator) -> DocumentRows:
         """The rows of the next sentences, and which slots are reassigned in each."""
         return encode_sentences(sentences, self.models.vocabulary, slots, self.lexicon.spelled)
@@ -202,18 +194,14 @@ class Engine:
         encoded = self.encode(([word.token for word in words] for words in sentences), slots)
         if self.models.spelling is None:
             return encoded
-        vocabulary = self.models.vocabulary
-        words = [
-            [
-                row
-                if isinstance(word.token, str)
-                else vocabulary.row(vocabulary.spelled(word.words[0]))
-                for word, row in zip(sentence, rows[1:], strict=False)
-            ]
-            + [EOS]
-            for sentence, rows in zip(sentences, encoded.sentences, strict=True)
-        ]
-        return replace(encoded, words=words)
+        vocabulary, found = self.models.vocabulary, list[SentenceStrings]()
+        for number, sentence in enumerate(sentences):
+            tokens, rows = [word.token for word in sentence], encoded.sentences[number]
+            strings = [tuple(map(vocabulary.spelled, word.words)) for word in sentence]
+            words = [*(vocabulary.row(words[0]) for words in strings), EOS]
+            evictions = encoded.evictions[number]
+            found.append(SentenceStrings(tokens, strings, rows, words, evictions))
+        return replace(encoded, strings=found)
 
     def advance(
         self,
@@ -227,7 +215,7 @@ class Engine:
         """
         sentences, evictions = [t.sentences for t in texts], [t.evictions for t in texts]
 
-        words = [row for text in texts for sentence in text.words for row in sentence]
+        words = [row for text in texts for sentence in text.strings for row in sentence.words]
 
         def read(model: DynamicTextModel, state: State) -> BlockScores:
             window = model.plan(sentences, evictions=evictions)
@@ -309,16 +297,17 @@ def _by_sentence(
         cuts = np.cumsum([len(sentence) - 1 for sentence in text.sentences])[:-1]
         values = (dynamic.log_p, static.log_p, dynamic.entropies, static.entropies)
         parts = (np.split(column[d], cuts) for column in values)
-        states = (dynamic.begins[own], dynamic.ends[own], text.sentences, text.evictions)
+        states = (dynamic.begins[own], dynamic.ends[own], text.sentences)
         scores = [SentenceScores(*score) for score in zip(*parts, *states, strict=True)]
         if text.widths:
             scores = [s.by_token(w) for s, w in zip(scores, text.widths, strict=True)]
-        if text.words:
-            others = [
-                map(RowScores, *(np.split(column, cuts) for column in m.rows[d]))
-                for m in (dynamic, static)
+        if text.strings:
+            both = (
+                zip(*(np.split(c, cuts) for c in m.rows[d]), strict=True) for m in (dynamic, static)
+            )
+            each = zip(scores, text.strings, zip(*both, strict=True), strict=True)
+            scores = [
+                replace(s, strings=t, others=[RowScores(*o) for o in rows]) for s, t, rows in each
             ]
-            each = zip(scores, text.words, zip(*others, strict=True), strict=True)
-            scores = [replace(s, words=words, others=both) for s, words, both in each]
         found.append(scores)
     return found

@@ -127,7 +127,7 @@ class ReadingBuilder:
         follows = 0
         last = words[-1].end if words else 0
         ends = [Word(END, (END,), last, last)] * self._engine.models.vocabulary.ends
-        surprisals = self._surprisals(words, scores)
+        parts = self._parts([*words, *ends], scores)
         for place, word in enumerate([*words, *ends]):
             entity = word.token if isinstance(word.token, int) else 0
             occurrence = self.occurrences.get(entity, 0) + 1 if entity else 0
@@ -139,7 +139,7 @@ class ReadingBuilder:
                 entity=entity,
                 occurrence=occurrence,
                 group=group_of(occurrence, follows),
-                parts=list(self._parts(word, surprisals[0][place], surprisals[1][place])),
+                parts=next(parts),
                 entity_surprisal=float(-scores.dynamic[place]) / self._nats,
                 static_entity_surprisal=float(-scores.static[place]) / self._nats,
                 entropy=float(scores.entropy[place]) / self._nats,
@@ -154,32 +154,25 @@ class ReadingBuilder:
             )
             follows = entity
 
-    def _surprisals(
-        self, words: Sequence[Word], scores: SentenceScores
-    ) -> list[list[tuple[float, ...]]]:
-        """The surprisals of the words of every token, under both models.
-
-        Without a spelling, a mention has its surprisal on its first word.
-        """
-        if self.strings is None:
-            rest = [*((0.0,) * (len(word.words) - 1) for word in words), ()]
-            return [
-                [(-nats / self._nats, *more) for nats, more in zip(log_p, rest, strict=False)]
-                for log_p in (scores.dynamic.tolist(), scores.static.tolist())
-            ]
-        own = (scores.rows, scores.words, scores.evictions)
-        sentence = self._engine.sentence_strings(words, *own)
-        found = self.strings.read(sentence, scores.others)
-        return [[tuple(v / self._nats for v in token) for token in model] for model in found]
-
     def _parts(
-        self, word: Word, dynamic: Sequence[float], static: Sequence[float]
-    ) -> Iterator[tuple[int, float, float]]:
-        """See `TokenReading.parts`."""
-        starts = word.starts or (word.start,) * len(dynamic)
-        for start, *surprisals in zip(starts, dynamic, static, strict=True):
-            index, _ = self._words_at(start, start + (word.end > start))
-            yield index, surprisals[0], surprisals[1]
+        self, words: Sequence[Word], scores: SentenceScores
+    ) -> Iterator[list[tuple[int, float, float]]]:
+        """See `TokenReading.parts`. Without a spelling, the first word of a mention has it all."""
+        if self.strings is None or scores.strings is None:
+            both = [
+                [
+                    [nats] + [0.0] * (len(word.words) - 1)
+                    for nats, word in zip((-log_p).tolist(), words, strict=True)
+                ]
+                for log_p in (scores.dynamic, scores.static)
+            ]
+        else:
+            both = self.strings.read(scores.strings, scores.others)
+        for word, *nats in zip(words, *both, strict=True):
+            starts = word.starts or [word.start] * len(word.words)
+            places = [self._words_at(start, start + (word.end > start))[0] for start in starts]
+            values = ([value / self._nats for value in own] for own in nats)
+            yield list(zip(places, *values, strict=True))
 
     def _words_at(self, start: int, end: int) -> tuple[int, int]:
         """The range of white-space separated words that these characters belong to."""
