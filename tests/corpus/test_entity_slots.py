@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dntm.corpus.document import AnonymizedDocument, Token
-from dntm.corpus.entity_slots import DocumentRows, Eviction, SlotAllocator, encode
+from dntm.corpus.entity_slots import NOBODY, DocumentRows, Eviction, SlotAllocator, encode
 from dntm.corpus.vocabulary import UNK, Vocabulary
 
 VOCABULARY = Vocabulary(("met", "left", "."), entities=3)
@@ -15,16 +15,21 @@ def rows_of(sentences: list[list[Token]]) -> DocumentRows:
     return encode(AnonymizedDocument(name="d", sentences=sentences), VOCABULARY)
 
 
-def test_a_new_entity_takes_the_slot_of_the_least_recently_mentioned_one() -> None:
-    allocator = SlotAllocator(3)
+def test_the_least_recently_mentioned_entity_is_evicted_when_the_last_slot_is_taken() -> None:
+    allocator = SlotAllocator(3, evicts=True)
     allocator.assign([1, "met", 2])
-    allocator.assign([3, "met", 1])
 
-    slots, evictions = allocator.assign([4, "met", 1, "and", 2])
+    assert allocator.assign([3, "met", 2]) == ([3, None, 2], [Eviction(1, 1, NOBODY, evicted=1)])
 
-    assert slots == [2, None, 1, None, 3]
-    assert evictions == [Eviction(0, 2, 4, evicted=2), Eviction(4, 3, 2, evicted=3)]
-    assert [allocator.occupant(slot) for slot in (1, 2, 3)] == [1, 4, 2]
+    slots, evictions = allocator.assign([4, "met", 2, "and", 1])
+
+    assert slots == [1, None, 2, None, 3]
+    assert evictions == [
+        Eviction(1, 3, NOBODY, evicted=3),
+        Eviction(5, 3, 1, evicted=NOBODY),
+    ]
+    assert allocator.assign(["met"]) == ([None], [Eviction(0, 1, NOBODY, evicted=4)])
+    assert [allocator.occupant(slot) for slot in (1, 2, 3)] == [0, 2, 1]
 
 
 def test_a_document_with_few_entities_keeps_their_numbers_as_slots() -> None:
@@ -42,29 +47,32 @@ def test_entities_of_a_sentence_beyond_the_slots_are_unknown_words() -> None:
 def test_no_two_entities_of_a_sentence_share_a_slot_and_evictions_report_every_change(
     sentences: list[list[Token]],
 ) -> None:
-    allocator = SlotAllocator(3)
+    allocator = SlotAllocator(3, evicts=True)
     occupant: dict[int, Token] = {}
+    gone: set[Token] = set()
     for sentence in sentences:
         slots, evictions = allocator.assign(sentence)
-        changes = {eviction.position: eviction for eviction in evictions}
         here: dict[int, Token] = {}
-        for position, (token, slot) in enumerate(zip(sentence, slots, strict=True)):
-            if isinstance(token, str) or slot is None:
-                continue
-            if change := changes.get(position):
-                assert (change.slot, change.entity, change.evicted) == (slot, token, occupant[slot])
-                occupant[slot] = token
-            assert occupant.setdefault(slot, token) == token
-            assert here.setdefault(slot, token) == token
+        for position, (token, slot) in enumerate(
+            zip([*sentence, "."], [*slots, None], strict=True)
+        ):
+            for change in (e for e in evictions if e.position == position):
+                if change.entity == NOBODY:
+                    assert occupant.pop(change.slot) == change.evicted
+                    gone.add(change.evicted)
+                else:
+                    assert occupant[change.slot] == change.entity
+                    assert change.evicted == NOBODY
+                    gone.remove(change.entity)
+            if isinstance(token, int) and slot is not None:
+                assert occupant.setdefault(slot, token) == token
+                assert here.setdefault(slot, token) == token
+                assert (token in gone) == (Eviction(position + 1, slot, token, NOBODY) in evictions)
 
 
 @given(SENTENCES)
-def test_slots_do_not_depend_on_later_sentences_or_copies(sentences: list[list[Token]]) -> None:
-    whole = rows_of(sentences)
-    allocator = SlotAllocator(3)
-    for end, sentence in enumerate(sentences):
-        part = rows_of(sentences[:end])
-        assert whole.sentences[:end] == part.sentences
-        assert whole.evictions[:end] == part.evictions
-        allocator.copy().assign([1, 2, 3])
-        assert allocator.assign(sentence)[1] == whole.evictions[end]
+def test_slots_do_not_depend_on_copies(sentences: list[list[Token]]) -> None:
+    one, other = SlotAllocator(3, evicts=True), SlotAllocator(3, evicts=True)
+    for sentence in sentences:
+        one.copy().assign([1, 2, 3])
+        assert one.assign(sentence) == other.assign(sentence)

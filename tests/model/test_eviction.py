@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dntm.corpus.document import AnonymizedDocument, Token
-from dntm.corpus.entity_slots import DocumentRows, SlotAllocator, encode
+from dntm.corpus.entity_slots import NOBODY, DocumentRows, SlotAllocator, encode
 from dntm.corpus.vocabulary import EOS, Vocabulary, entity_rows
 from dntm.model.config import ModelConfig
 from dntm.model.fast.layout import indices
@@ -85,16 +85,16 @@ def occupants(sentences: list[list[Token]], *, pooled: bool) -> list[dict[int, i
     """
     slot_of: dict[int, int] = {}
     found, known = [], set[Token]()
-    allocator = SlotAllocator(FEW)
+    largest = max((t for s in sentences for t in s if isinstance(t, int)), default=0)
+    allocator = SlotAllocator(FEW, evicts=largest > FEW)
     for sentence in sentences:
         slots, evictions = allocator.assign(sentence)
         for position, (token, slot) in enumerate(
             zip([*sentence, "."], [*slots, None], strict=True)
         ):
             for eviction in evictions:
-                if eviction.position == position:
+                if eviction.position == position and eviction.entity == NOBODY:
                     del slot_of[eviction.evicted]
-                    slot_of[eviction.entity] = eviction.slot
             found.append({e: s for e, s in slot_of.items() if e in known or not pooled})
             if isinstance(token, int) and slot is not None:
                 slot_of[token] = slot
@@ -199,9 +199,10 @@ def test_any_text_reads_the_same_with_few_slots(sentences: list[list[Token]], si
 @pytest.mark.parametrize("core", ["lstm", "transformer"])
 def test_an_entity_state_of_entity_nlm_begins_anew_in_a_reassigned_slot(core: str) -> None:
     forward: list[list[Token]] = [
-        [1, "met", 2, "."], [2, "saw", 3, 1], [4, "left", 3], [4, 4, "met", 5], ["the", 6, 5]
+        [1, "met", 2, "."], [2, "saw", 3, "."], [4, "left", 3], [4, 4, "met", 5], ["the", 6, 5]
     ]  # fmt: skip
-    assert sum(map(len, encoded(forward, FEW).evictions)) == 3, "and no evicted entity returns"
+    evictions = [e for sentence in encoded(forward, FEW).evictions for e in sentence]
+    assert [e.entity for e in evictions] == [NOBODY] * 4, "no evicted entity returns"
 
     for size in (1, 20):
         assert_alike(configure("baseline", extensions=("entity-nlm",), core=core), [forward], size)
@@ -232,9 +233,10 @@ def test_a_block_has_the_states_and_scores_of_its_sentences_one_by_one(
         zip(rows.sentences, rows.evictions, strict=True)
     ):
         begins = state.memory.d[0].clone()
+        aside = dict(state.memory.evicted[0]) if state.memory.evicted else {}
         for eviction in evictions:
-            aside = state.memory.evicted[0] if state.memory.evicted else {}
             initial = few.memory.initial_row(begins)
+            aside[eviction.evicted] = begins[eviction.slot - 1].clone()
             begins[eviction.slot - 1] = aside.get(eviction.entity, initial)
         [log_p], state = few.score(few.plan([[sentence]], evictions=[[evictions]]), state)
         scores += log_p.tolist()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.entity_slots import Eviction, SentenceStrings
+from dntm.corpus.entity_slots import NOBODY, Eviction, SentenceStrings
 from dntm.corpus.vocabulary import BOS, EOS, Vocabulary
 from dntm.model.baselines.ngram import NGram
 from dntm.model.open_vocabulary import RowScores, StringReader
@@ -122,7 +122,7 @@ HISTORY = {
     "some slots are free": sentence((1, "b a"), (0, "a"), (2, "a"), (1, "ab")),
     "all slots are taken": sentence((1, "b a"), (2, "a"), (3, "ab b"), (1, "a"), (1, "b a")),
     "an entity is evicted": sentence(
-        (1, "a"), (2, "a b"), (3, "b"), (4, "ab"), evictions=(Eviction(3, 1, 4, 1),)
+        (1, "a"), (2, "a b"), (3, "b"), (4, "ab"), evictions=(Eviction(3, 1, NOBODY, 1),)
     ),
 }
 

@@ -1,9 +1,10 @@
 """Entity slots: a model has a fixed number of entity rows, and a text may have more entities.
 
-Entity k occupies slot k while slots are free. When all are occupied, a new entity takes the slot of
-the least recently mentioned one, which is evicted; an evicted entity that returns takes a slot in
-the same way. The slot is reassigned at the mention that needs it. What an evicted entity remembers
-is kept aside until it returns (`model.entity_memory`).
+Entity k occupies slot k while slots are free. In a text that may have more entities than slots, one
+slot stays free for the next entity: when the last slot is taken, the least recently mentioned
+entity is evicted. So slots never depend on later words. What an evicted entity remembers is kept
+aside; when it returns, it takes the free slot, and its state is restored once its mention is read
+(`model.entity_memory`).
 
 If one sentence mentions more entities than there are slots, the rest are read as unknown words.
 """
@@ -15,33 +16,39 @@ from typing import NamedTuple
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, row_of_entity
 
+NOBODY = 1 << 40
+"""The occupant of a free slot that had one before."""
+
 
 class Eviction(NamedTuple):
-    """A slot is reassigned."""
+    """A slot is reassigned: it becomes free, or an entity returns."""
 
     position: int
-    """The token of the sentence, from 0, that mentions the new occupant."""
+    """The first token of the sentence, from 0, that is predicted with the new occupant."""
     slot: int
     """From 1, like entities."""
     entity: int
-    """The new occupant."""
+    """The new occupant: NOBODY, or an entity that was evicted before."""
     evicted: int
-    """The entity that occupied the slot."""
+    """The entity that occupied the slot, or NOBODY."""
 
 
 class SlotAllocator:
     """Assigns slots to entities, sentence by sentence."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, *, evicts: bool = False) -> None:
+        """With `evicts`, one slot stays free."""
         self._free = dict.fromkeys(range(1, slots + 1))
+        self._evicts = evicts
         self._slot: dict[int, int] = {}
         """The slot of each entity that has one, the least recently mentioned entity first."""
+        self._evicted: set[int] = set()
 
     def assign(self, sentence: Iterable[Token]) -> tuple[list[int | None], list[Eviction]]:
         """The slot of each token of the next sentence (None for words), and the evictions."""
         here: set[int] = set()
         slots: list[int | None] = []
-        evictions: list[Eviction] = []
+        evictions = self._evict(0, here)
         for position, token in enumerate(sentence):
             if isinstance(token, str):
                 slots.append(None)
@@ -50,21 +57,31 @@ class SlotAllocator:
             if slot is None and self._free:
                 slot = token if token in self._free else next(iter(self._free))
                 del self._free[slot]
-            elif slot is None:
-                oldest = next((entity for entity in self._slot if entity not in here), None)
-                if oldest is not None:
-                    slot = self._slot.pop(oldest)
-                    evictions.append(Eviction(position, slot, token, oldest))
+                if token in self._evicted:
+                    self._evicted.remove(token)
+                    evictions.append(Eviction(position + 1, slot, token, NOBODY))
             if slot is not None:
                 self._slot[token] = slot
                 here.add(token)
+                evictions += self._evict(position + 1, here)
             slots.append(slot)
         return slots, evictions
+
+    def _evict(self, position: int, here: set[int]) -> list[Eviction]:
+        """Free the slot of the oldest entity outside the sentence if no slot is free."""
+        oldest = next((entity for entity in self._slot if entity not in here), None)
+        if self._free or not self._evicts or oldest is None:
+            return []
+        slot = self._slot.pop(oldest)
+        self._free[slot] = None
+        self._evicted.add(oldest)
+        return [Eviction(position, slot, NOBODY, oldest)]
 
     def copy(self) -> "SlotAllocator":
         """An independent copy, to continue from here more than once."""
         other = SlotAllocator(0)
         other._free, other._slot = dict(self._free), dict(self._slot)
+        other._evicts, other._evicted = self._evicts, set(self._evicted)
         return other
 
     def occupied(self) -> list[int]:
@@ -111,7 +128,9 @@ class DocumentRows:
 
 def encode(document: AnonymizedDocument, vocabulary: Vocabulary) -> DocumentRows:
     """Turn a document into rows."""
-    return encode_sentences(document.sentences, vocabulary, SlotAllocator(vocabulary.entities))
+    slots = vocabulary.entities
+    allocator = SlotAllocator(slots, evicts=document.largest > slots)
+    return encode_sentences(document.sentences, vocabulary, allocator)
 
 
 def encode_sentences(
@@ -139,6 +158,7 @@ def encode_sentences(
             places.append(len(rows[-1]) - 1)
             rows[-1].extend(own)
             widths[-1].append(len(own))
+        places.append(len(rows[-1]) - 1)
         if vocabulary.ends:
             rows[-1].append(EOS)
         evictions.append([e._replace(position=places[e.position]) for e in evicted])

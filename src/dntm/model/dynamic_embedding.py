@@ -97,7 +97,7 @@ class DynamicOutput(Term):
         sentence = window.layout.sentence[positions]
         counts = np.bincount(window.layout.document[sentence], minlength=len(window.states))
         states = window.known[sentence]
-        for change in window.changes:
+        for change in reversed(window.changes):
             first, end = np.searchsorted(positions, (change.begins, change.token))
             states[first:end, change.slot] = change.before
         known = indices(column[states], query.h)

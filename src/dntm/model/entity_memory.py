@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from dntm.corpus.entity_slots import NOBODY
 from dntm.model.config import ModelConfig
 from dntm.model.context_encoder import ContextEncoder
 from dntm.model.core import Core, Dropout
@@ -73,7 +74,8 @@ class MemoryState(NamedTuple):
         evicted = [dict(known) for known in self.evicted or ({},) * len(window.memory)]
         for change in window.changes:
             evicted[change.document].pop(change.entity, None)
-            evicted[change.document][change.evicted] = table[change.before].clone()
+            if change.evicted != NOBODY:
+                evicted[change.document][change.evicted] = table[change.before].clone()
         return MemoryState(d, tuple(evicted))
 
 

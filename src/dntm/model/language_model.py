@@ -172,7 +172,7 @@ def _ends(window: Window) -> Int[np.ndarray, "sentences entities"]:
     """Table row of each d_e after each sentence, before any slot changes in the next one."""
     layout = window.layout
     ends = np.roll(window.known, -1, axis=0)
-    for change in window.changes:
+    for change in reversed(window.changes):
         ends[layout.sentence[change.begins] - 1, change.slot] = change.before
     last = np.flatnonzero(np.diff(layout.document, append=-1))
     ends[last] = window.memory[layout.document[last]]

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dntm.corpus.entity_slots import SentenceStrings
+from dntm.corpus.entity_slots import NOBODY, SentenceStrings
 from dntm.corpus.vocabulary import EOS, UNK, entity_rows, row_of_entity
 from dntm.model.spelling import Forms, Spelled, Spelling, Words
 
@@ -79,12 +79,12 @@ class StringReader:
         """The surprisal (nats) of every word of every token, for each model."""
         strings, tokens = [*sentence.strings, ("",)], [*sentence.tokens, ""]
         spelled = [*self.spelling.q(sentence.strings), _END]
-        evicted = {eviction.position: eviction.slot for eviction in sentence.evictions}
+        freed = {e.position: e.slot for e in sentence.evictions if e.entity == NOBODY}
         weights, position, log_q, is_row = [], list[int](), list[float](), list[bool]()
         copies: list[tuple[int, int, float]] = []  # event, row of an entity, share of a form
         for t, words in enumerate(strings):
-            if t in evicted:
-                self._change(row_of_entity(evicted[t]), None, 1.0)
+            if t in freed:
+                self._change(row_of_entity(freed[t]), None, 1.0)
             weights.append(self._weight)
             forms = self._known_forms(words[0])
             for n, value in enumerate((*spelled[t].begins, spelled[t].whole), start=1):

@@ -176,7 +176,7 @@ class Engine:
 
     def slots(self) -> SlotAllocator:
         """Assigns the model's entity slots to the entities of a text."""
-        return SlotAllocator(self.models.vocabulary.entities)
+        return SlotAllocator(self.models.vocabulary.entities, evicts=True)
 
     def strings(self, models: int = 2) -> StringReader | None:
         """Scores the strings of a text for some models, if there is a spelling."""

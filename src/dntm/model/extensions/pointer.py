@@ -35,6 +35,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from dntm.corpus.entity_slots import NOBODY
 from dntm.corpus.vocabulary import UNK, entity_rows, row_of_entity
 from dntm.model.fast.layout import indices
 from dntm.model.fast.window import Window
@@ -122,8 +123,9 @@ def _labels(
             # Values predicted before the change, and tokens read up to it.
             until = [[np.sum(own < change.token)], [np.sum(own <= change.token)]]
             past = np.arange(labels.shape[1]) < labels.shape[1] - len(own) + np.array(until)
-            hidden = np.where(past & (labels == row), -change.evicted, labels)
-            labels = np.where(labels == -change.entity, row, hidden)
+            if change.evicted != NOBODY:
+                labels = np.where(past & (labels == row), -change.evicted, labels)
+            labels = np.where(labels == -change.entity, row, labels)
             yield change.token, labels
 
 

@@ -20,6 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from dntm.corpus.entity_slots import NOBODY
 from dntm.corpus.vocabulary import BOS, entity_rows
 from dntm.model.fast.window import SlotChange, Window
 from dntm.model.output_layer import Query
@@ -115,9 +116,11 @@ def _reassign(
     slot_last, slot_times, known = last.copy(), times.copy(), dict(evicted)
     for change in changes:
         token, slot = change.token - begins, change.slot
+        before = max(token - 1, 0)  # the token may be the first mention of the new occupant
         restored = known.pop(change.entity, Count())
-        known[change.evicted] = Count(int(last[token, slot]), int(times[token, slot]))
-        since = slot_times[token:, slot] - slot_times[token, slot]
+        if change.evicted != NOBODY:
+            known[change.evicted] = Count(int(last[before, slot]), int(times[before, slot]))
+        since = slot_times[token:, slot] - slot_times[before, slot]
         times[token:, slot] = restored.times + since
         last[token:, slot] = np.where(since > 0, slot_last[token:, slot], restored.last)
     return known

@@ -20,6 +20,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from dntm.corpus.entity_slots import NOBODY
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model.output_layer import OutputLayer, Query
 from dntm.model.term import Observation, Term
@@ -29,7 +30,7 @@ LATER = 30.0
 
 
 class Occupied(NamedTuple):
-    """Which rows have an entity, for each document. Rows never become free again."""
+    """Which rows have an entity, for each document."""
 
     rows: Bool[np.ndarray, "batch entities"]
 
@@ -71,7 +72,13 @@ class UnseenPooling(Term):
         for number in np.unique(document):
             own = np.flatnonzero(document == number)
             occupied[own[0]] |= state.rows[number]
-            occupied[own] = np.logical_or.accumulate(occupied[own])
+            mentioned = occupied[own]
+            occupied[own] = np.logical_or.accumulate(mentioned)
+            for change in observation.window.changes:
+                if change.document == number and change.entity == NOBODY:
+                    since = change.token - own[0]
+                    later = np.logical_or.accumulate(mentioned[since:, change.slot])
+                    occupied[own[since:], change.slot] = later
             after[number] = occupied[own[-1]]
         return _Seen(occupied, observation.output), Occupied(after)
 

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from dntm.corpus.entity_slots import Eviction
+from dntm.corpus.entity_slots import NOBODY, Eviction
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model.fast.encoding import Call, Context, Level, Side, lay_out_encoding, sides
 from dntm.model.fast.layout import Layout, Sentence, lay_out
@@ -100,11 +100,11 @@ class SlotChange(NamedTuple):
     begins: int
     """The <bos> of the sentence."""
     token: int
-    """The token that predicts the new occupant's mention; the change applies from here on."""
+    """The change applies to what is predicted from this token on."""
     slot: int
     """From zero."""
     entity: int
-    """The new occupant's number in its document."""
+    """The new occupant's number in its document, or NOBODY."""
     evicted: int
     before: int
     """Table row of the evicted entity's state."""
@@ -195,7 +195,9 @@ def plan(
             for eviction in evicted[s]:
                 position, slot, entity, old = eviction
                 after = lost.pop(entity) if entity in lost else next(unused)
-                lost[old] = before_it = int(current[document, slot - 1])
+                before_it = int(current[document, slot - 1])
+                if old != NOBODY:
+                    lost[old] = before_it
                 current[document, slot - 1] = after
                 token = begins + position
                 changes.append(
@@ -244,7 +246,7 @@ def _restored(evictions: Evictions) -> int:
         for eviction in (eviction for sentence in sentences for eviction in sentence):
             count += eviction.entity not in lost
             lost.discard(eviction.entity)
-            lost.add(eviction.evicted)
+            lost.update({eviction.evicted} - {NOBODY})
     return count
 
 
