@@ -120,10 +120,11 @@ def states(scorer: Scorer) -> tuple[list[float], list[Tensor]]:
     """Log-probability and h of each predicted token, read one sentence at a time."""
     log_p, h = list[float](), list[Tensor]()
     for end in range(1, len(TEXT.sentences) + 1):
-        part = AnonymizedDocument(name="", sentences=TEXT.sentences[:end])
+        # The last sentence is left out: it makes the part evict as the document does.
+        part = AnonymizedDocument(name="", sentences=[*TEXT.sentences[:end], [TEXT.largest]])
         [found] = scorer.states([part])
-        log_p += found.log_p[len(log_p) :].tolist()
-        h += found.h[len(h) :]
+        log_p += found.log_p[len(log_p) : -2].tolist()
+        h += found.h[len(h) : -2]
     return log_p, h
 
 

@@ -54,9 +54,11 @@ def by_hand(model: DynamicTextModel, document: AnonymizedDocument) -> list[tuple
         for candidate in gap.candidates:
             last = [*sentences[-1]]
             last[gap.position] = candidate
-            copies.append(AnonymizedDocument(name="", sentences=[*sentences[:-1], last]))
+            # The last sentence is not scored: it makes the copy evict as the document does.
+            copy = [*sentences[:-1], last, [document.largest]]
+            copies.append(AnonymizedDocument(name="", sentences=copy))
             positions.append(gap.position - len(last) - 1)
-    scores = Scorer(model, VOCABULARY).score(copies)
+    scores = (log_p[:-2] for log_p in Scorer(model, VOCABULARY).score(copies))
     return [(log_p[g], log_p[g:][1:].sum()) for log_p, g in zip(scores, positions, strict=True)]
 
 

@@ -52,7 +52,9 @@ def complete(
 ) -> list[Completions]:
     """Try every candidate in every gap; the gaps of a document are in reading order."""
     found: list[list[tuple[float, float]]] = [[] for _ in documents]
-    allocators = [SlotAllocator(vocabulary.entities) for _ in documents]
+    entities = [max((t for s in d for t in s if isinstance(t, int)), default=0) for d in documents]
+    slots = vocabulary.entities
+    allocators = [SlotAllocator(slots, evicts=count > slots) for count in entities]
     state, active = model.initial_state(len(documents)), list(range(len(documents)))
     for s in range(max(map(len, documents), default=0)):
         kept = [i for i, d in enumerate(active) if len(documents[d]) > s]
