@@ -26,7 +26,7 @@ ALL_EXTENSIONS: dict[Variant, tuple[Extension, ...]] = {
 Document = Sequence[Sequence[int]]
 
 # Several mentions of an entity in one sentence, an entity that returns after many sentences,
-# sentences without entities, documents of one and of no sentence.
+# sentences without entities, unknown words, documents of one and of no sentence.
 LONG: Document = [
     [BOS, 7, A, 8, 9, A, B, EOS],
     [BOS, 9, 10, EOS],
@@ -39,7 +39,7 @@ LONG: Document = [
 DOCUMENTS: list[Document] = [
     [[BOS, A, 7, EOS], [BOS, 8, A, 9, EOS], [BOS, A, A, EOS]],
     LONG,
-    [[BOS, 11, A, 10, EOS]],
+    [[BOS, 0, A, 0, 10, 0, EOS]],
     [],
     [[BOS, 7, 8, EOS], [BOS, 9, B, A, EOS], [BOS, B, EOS], [BOS, 6, A, B, 10, 11, EOS]],
     [[BOS, A, 7, EOS], *[[BOS, 8, EOS]] * 10, [BOS, B, *[A] * 9, 7, B, EOS]],

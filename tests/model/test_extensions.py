@@ -148,3 +148,15 @@ def test_hidden_words_are_named_as_in_the_reference(merging: Merging) -> None:
     backward(nats)
     backward(expected)
     assert_equal_gradients(model, reference)
+
+
+def test_unknown_words_are_not_copied() -> None:
+    model = build("baseline", "gru-relu", ("pointer",))
+    rows = [[BOS, 0, 7, 0, 0, 8, EOS]]
+    window, state = model.plan([rows]), model.initial_state(1)
+
+    asked, _, _ = model.log_distribution(window, state, [4])
+
+    assert asked.copies is not None
+    copied = [asked.copies.log_sum_of(torch.tensor([row])).item() for row in (0, 7)]
+    assert copied[0] < -1000 < copied[1]
