@@ -36,6 +36,16 @@ default-model: $(MODELS:%=$(WORK)/%-entities/all_results.json) | $(WORK)/dataset
 	$(DNTM) export $(WORK)/both-entities --static $(WORK)/baseline-entities --overwrite \
 		--output-dir $(BUNDLED) --note "$$(cat docs/default_model_note.txt)"
 	$(DNTM) evaluate $(BUNDLED) $(BUNDLED)/static --dataset $(WORK)/dataset-dev --split dev --no-records
+	$(MAKE) default-spelling
+
+# Whole documents: a name is new once per document
+.PHONY: default-spelling
+default-spelling: $(TEXTS:%=$(WORK)/spelling/%)
+	$(DNTM) spelling default --dataset $(TEXTS:%=$(WORK)/spelling/%)
+
+$(WORK)/spelling/%: $(WORK)/text/%.train.txt
+	$(DNTM) data build $< --documents blank-line --vocabulary-of default --lower-case \
+		--fractions .98 .02 0 --overwrite --output-dir $@
 
 .PHONY: default-readings
 default-readings: | install

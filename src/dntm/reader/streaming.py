@@ -89,6 +89,8 @@ class ReadingBuilder:
         """The readings of the next sentences."""
         first, end = self.index, self.index + len(scores)
         words = self.text.sentences[first:end]
+        if self.strings is not None:  # together, which is faster
+            self.strings.spelling.q(w for s in scores if s.strings for w in s.strings.strings)
         tokens = [list(self._tokens(w, s)) for w, s in zip(words, scores, strict=True)]
         entities = self._entities(tokens, scores) if self._meanings else [()] * len(scores)
         paragraphs = self.text.paragraphs[first:end] or [0] * len(scores)
