@@ -9,7 +9,6 @@ import torch
 from dntm.model.base_model import load_base
 from dntm.model.config import Extension, Variant
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.without import parts_of, without
 from tests.model import tiny_base
 from tests.model.small import ALL_EXTENSIONS, DOCUMENTS, LONG, build, score
 
@@ -24,7 +23,7 @@ def test_a_model_without_an_extension_equals_one_built_without_it(
     built = DynamicTextModel(replace(model.config, extensions=kept)).double()
     built.load_state_dict(model.state_dict(), strict=False)
 
-    found = score(without(model, [part]), DOCUMENTS, 2)
+    found = score(model.without([part]), DOCUMENTS, 2)
 
     assert found == score(built, DOCUMENTS, 2)
     assert found != score(model, DOCUMENTS, 2)
@@ -33,7 +32,7 @@ def test_a_model_without_an_extension_equals_one_built_without_it(
 @pytest.mark.parametrize("core", ["lstm", "transformer"])
 def test_a_model_without_memory_has_no_states(core: str) -> None:
     model = build("both", "gru-relu", ALL_EXTENSIONS["both"], core=core)
-    found = score(without(model, ["memory"]), [LONG], 2)
+    found = score(model.without(["memory"]), [LONG], 2)
     before = score(model, [LONG], 2)
     with torch.no_grad():  # d = 0 wherever it is read
         for name in ("x.W_dx", "terms.dynamic-output.W_dy", "terms.entity-residual.W_dh"):
@@ -53,18 +52,18 @@ def test_a_pretrained_core_can_be_used_without_its_parts(tmp_path: Path) -> None
         [found], _ = one.score(one.plan([rows]), one.initial_state(1))
         return list(found.tolist())
 
-    static = without(model, ["memory"])
+    static = model.without(["memory"])
 
-    assert parts_of(static) == tuple(p for p in parts_of(model) if p in static.config.extensions)
+    assert static.parts == tuple(p for p in model.parts if p in static.config.extensions)
     assert scores(static) != scores(model)
 
 
 def test_weights_are_shared_and_other_parts_are_named_in_the_error() -> None:
     model = build("input", "max", ("pointer", "salience"))
-    other = without(model, ["pointer"])
+    other = model.without(["pointer"])
 
     assert other.x.weight is model.x.weight
     assert other.terms["salience"] is model.terms["salience"]
-    assert without(model, []) is model
+    assert model.without([]) is model
     with pytest.raises(ValueError, match=r"'naming'.*memory, salience, pointer"):
-        without(model, ["naming"])
+        model.without(["naming"])

@@ -5,7 +5,6 @@ import torch
 
 from dntm.model.config import ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.without import parts_of, without
 from dntm.reader.engine import ModelPair
 from dntm.reader.meaning import Meanings
 from dntm.reader.reader import Reader
@@ -46,5 +45,5 @@ def with_variant(reader: Reader, variant: "Variant") -> Reader:
         generator,
     )
     model = model.double().eval().requires_grad_(requires_grad=False)
-    static = without(model, parts_of(model))
+    static = model.without(model.parts)
     return Reader(ModelPair(model, static, reader.vocabulary, "the same weights"))

@@ -249,10 +249,8 @@ class Evaluate(Computing):
             yield "exchanged", scorer
 
     def _model(self, model: str, dataset: Dataset) -> "Scorer":
-        from dntm.model.without import without
-
         scorer = model_of(folder_of(model), dataset, self.device)
-        scorer.model = without(scorer.model, self.without)
+        scorer.model = scorer.model.without(self.without)
         return scorer
 
     def _cached(self, scorer: "Scorer", dataset: Dataset) -> "NeuralCache":

@@ -58,10 +58,7 @@ class Export:
 
 @dataclass(frozen=True, kw_only=True)
 class FitSpelling:
-    """Fit the spelling of a model on the train and dev splits of datasets.
-
-    The spelling gives every string of words a probability. dntm train fits it on the run's dataset.
-    """
+    """Fit the probabilities of strings of a model on the train and dev splits of datasets."""
 
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """A run folder or a checkpoint, or "default": the bundled model. Its spelling is replaced."""

@@ -9,7 +9,8 @@
 is predicted, <eos> included.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dntm.corpus.vocabulary import UNK, entity_rows
-from dntm.model.config import ModelConfig
+from dntm.model.config import NEED_DYNAMIC_INPUT, ModelConfig
 from dntm.model.fast.layout import indices
 from dntm.model.fast.read import Read, query, read
 from dntm.model.fast.window import EncodedDocument, Evictions, Window, plan
@@ -26,12 +27,47 @@ from dntm.model.open_vocabulary import RowScores
 from dntm.model.output_layer import Query, Scores
 from dntm.model.parameters import Parameters, State
 
+MEMORY = "memory"
+"""The part that d_e belongs to."""
 POSITIONS = 512
 """Positions that are scored at once."""
 
 
 class DynamicTextModel(Parameters):
     """The paper's model in all its variants, with any core and any extensions."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What `without` can leave out: the memory and the extensions."""
+        return (MEMORY,) * (self.config.variant != "baseline") + self.config.extensions
+
+    def without(self, parts: Collection[str]) -> "DynamicTextModel":
+        """The model without some of its parts; it shares all other weights.
+
+        Without memory every d_e is zero: the model is the baseline (A) with the same weights, and
+        without the extensions that read d_e.
+        """
+        if odd := [part for part in parts if part not in self.parts]:
+            found = ", ".join(self.parts) or "none"
+            raise ValueError(f"the model has no part {odd[0]!r:.80}, its parts are {found}")
+        if not parts:
+            return self
+        static = MEMORY in parts
+        left_out = {*parts, *(NEED_DYNAMIC_INPUT if static else ())}
+        kept = tuple(name for name in self.config.extensions if name not in left_out)
+        variant = "baseline" if static else self.config.variant
+        with torch.device("meta"):  # every tensor is replaced
+            other = DynamicTextModel(replace(self.config, variant=variant, extensions=kept))
+        other.core, other.output = self.core, self.output
+        if static:
+            other.x.load_state_dict(self.x.state_dict(), strict=False, assign=True)
+            other.x.weight = self.x.weight
+        else:
+            other.x, other.memory = self.x, self.memory
+        for name in other.terms:
+            other.terms[name] = self.terms[name]
+        other.exchange_memories = self.exchange_memories
+        return other.train(self.training)
 
     def plan(
         self,

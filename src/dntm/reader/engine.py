@@ -37,12 +37,11 @@ from dntm.corpus.vocabulary import EOS, Vocabulary
 from dntm.files import folder_of
 from dntm.model.checkpoint import best_of
 from dntm.model.fast.window import windows
-from dntm.model.language_model import BlockScores, DynamicTextModel, score_block
+from dntm.model.language_model import MEMORY, BlockScores, DynamicTextModel, score_block
 from dntm.model.open_vocabulary import RowScores, StringReader
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer, first_rows
 from dntm.model.spelling import Spelling
-from dntm.model.without import MEMORY, parts_of, without
 from dntm.reader.text import PreparedText, Word
 
 SENTENCES = 20
@@ -72,20 +71,19 @@ class ModelPair:
         path: Path | str | None,
         static: Path | str | None,
         precision: Precision = "auto",
-        without_parts: Collection[str] = (),
+        without: Collection[str] = (),
     ) -> "ModelPair":
         """Load a run folder or a checkpoint, and its static model, without some of their parts."""
         folder = folder_of(path)
         model = Scorer.load(folder)
-        dynamic, bundled = without(model.model, without_parts), best_of(folder) / "static"
+        dynamic, bundled = model.model.without(without), best_of(folder) / "static"
         if static is not None:
             other, name = baseline(Path(static), model.vocabulary), f"the baseline {static}"
         elif bundled.is_dir():
             other, name = baseline(bundled, model.vocabulary), "the static baseline"
         else:
             other, name = model.model, "the same weights without memory"
-        both = {*without_parts, MEMORY}.intersection(parts_of(other))
-        other = without(other, both)
+        other = other.without({*without, MEMORY}.intersection(other.parts))
         dynamic, other = _for_inference(dynamic, precision), _for_inference(other, precision)
         spelling = Spelling.load(best_of(folder)) if model.vocabulary.ends else None
         return cls(dynamic, other, model.vocabulary, name, spelling)

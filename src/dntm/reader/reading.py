@@ -120,13 +120,10 @@ class TokenReading(Plain):
     @property
     def surprisals(self) -> tuple[float, ...]:
         """Both models: surprisal, that of the entity, that of the spelling, and the entropy."""
-        values = []
-        for total, entity, entropy in (
-            (self.surprisal, self.entity_surprisal, self.entropy),
-            (self.static_surprisal, self.static_entity_surprisal, self.static_entropy),
-        ):
-            values += [total, entity, total - entity, entropy]
-        return tuple(values)
+        total, entity = self.surprisal, self.entity_surprisal
+        own = (total, entity, total - entity, self.entropy)
+        total, entity = self.static_surprisal, self.static_entity_surprisal
+        return *own, total, entity, total - entity, self.static_entropy
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to a dictionary for JSON."""
@@ -237,10 +234,7 @@ class Reading:
 
     @property
     def bits_per_character(self) -> float:
-        """The text's surprisal in bits, divided by its number of characters.
-
-        Blanks count, and one character for the end of each sentence.
-        """
+        """The text's surprisal in bits, divided by its number of characters."""
         return in_bits(self.surprisal, self.unit) / self.characters
 
     @property

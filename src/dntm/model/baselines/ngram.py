@@ -30,6 +30,8 @@ FALLBACK = (0.5, 1.0, 1.5)
 """Discounts for a text that is too small to estimate them."""
 
 Floats = Float[np.ndarray, " tokens"]
+Rows = Int[np.ndarray, " tokens"]
+Mask = Bool[np.ndarray, " tokens"]
 
 
 class _Order(NamedTuple):
@@ -133,31 +135,24 @@ class NGram:
         for n, order in enumerate(self._orders, start=1):
             context = _before(number, 1) if n > 1 else np.zeros_like(number)
             context = np.where(place >= n - 1, context, -1)
-            number, seen, at = self._numbers(order, number, place, _before(rows, n - 1), n)
+            there, first = place >= n - 1, _before(rows, n - 1)
+            number, seen, at = self._find(order, number, first, there)
             if others is not None:
-                last = others if n == 1 else _before(rows, n - 1)
-                other, seen, at = self._numbers(order, other, place, last, n)
+                last = others if n == 1 else first
+                other, seen, at = self._find(order, other, last, there)
             total = np.where(context >= 0, order.total[context], 0)
             known = total > 0
             mass = np.where(seen, order.discounted[at], 0) + order.backoff[context] * p
             p = np.where(known, mass / np.where(known, total, 1), p)
         return p
 
-    def _numbers(
-        self,
-        order: _Order,
-        shorter: Int[np.ndarray, " tokens"],
-        place: Int[np.ndarray, " tokens"],
-        first: Int[np.ndarray, " tokens"],
-        n: int,
-    ) -> tuple[Int[np.ndarray, " tokens"], Bool[np.ndarray, " tokens"], Int[np.ndarray, " tokens"]]:
-        """The number of the n-gram that ends at each token (-1: unseen), from its last n - 1 words.
-
-        Also whether it was seen, and an index for either case.
-        """
+    def _find(
+        self, order: _Order, shorter: Rows, first: Rows, there: Mask
+    ) -> tuple[Rows, Mask, Rows]:
+        """The number of each n-gram (-1: unseen), whether it was seen, and an index either way."""
         wanted = shorter * self._rows + first
         at = np.minimum(np.searchsorted(order.key, wanted), len(order.key) - 1)
-        seen = (shorter >= 0) & (place >= n - 1) & (order.key[at] == wanted)
+        seen = (shorter >= 0) & there & (order.key[at] == wanted)
         return np.where(seen, at, -1), seen, at
 
 
