@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dntm.corpus.dataset import Dataset
@@ -91,6 +91,8 @@ def test_a_dataset_of_a_text_and_the_reader_have_identical_rows(
         )
         dataset = Dataset.open(Path(folder) / "out")
         [document] = dataset.documents("test")
+    # A reader cannot know that no entity follows: it keeps one slot free. A dataset does know.
+    assume(document.largest != dataset.vocabulary.entities)
 
     assert encode(document, dataset.vocabulary) == reader.engine.encode(
         prepared.tokens(), reader.engine.slots()
