@@ -63,6 +63,18 @@ def test_a_mention_over_several_words_is_marked_on_each(reader: Reader) -> None:
     assert set(words["name"]) == {"Dr. Karol Vask", "", "Bo"}
 
 
+def test_entropy_reductions_add_up_to_the_change_of_the_entropy(reader: Reader) -> None:
+    reading = reader.read("Karol Vask met Bo and left. Bo sat.")
+
+    for sentence in reading.sentences:
+        *tokens, end = sentence.tokens
+        reduced = sum(token.entropy_reduction or 0 for token in tokens)
+        assert reduced == pytest.approx(tokens[0].entropy - end.entropy)
+        assert end.entropy_reduction is None
+    words, rows = reading.to_frame(words=True), reading.to_frame()
+    assert words["entropy_reduction"].sum() == pytest.approx(rows["entropy_reduction"].sum())
+
+
 PIECES = st.sampled_from(
     ["Ann", "Bo Vask", "zork", "zorks", "The", "the", "met", "Mr. Vask", ". ", "! ", "\n\n"]
     + ["OLD", "😀", "cafe\u0301", "No. 5", "'s", ",", '"', "xi", "Ox", "Kim", "\u200b"]

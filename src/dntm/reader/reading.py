@@ -31,12 +31,16 @@ NATS: dict[Unit, float] = {"bits": math.log(2), "nats": 1.0}
 
 END = "<eos>"
 """The word of a token that is the end of a sentence."""
-COLUMNS = (
-    *("document", "paragraph", "sentence", "position", "start", "end", "word_index", "word"),
-    *("entity", "name", "occurrence", "group", "unknown", "length", "log_frequency"),
+SURPRISALS = (
     *("surprisal", "entity_surprisal", "spelling_surprisal", "entropy"),
     *("static_surprisal", "static_entity_surprisal", "static_spelling_surprisal"),
     "static_entropy",
+)
+"""What both models say about a token or word."""
+COLUMNS = (
+    *("document", "paragraph", "sentence", "position", "start", "end", "word_index", "word"),
+    *("entity", "name", "occurrence", "group", "unknown", "character_count"),
+    *("unigram_surprisal", "entropy_reduction", *SURPRISALS),
 )
 """Columns of a table with one row per token. Paragraphs, sentences and positions count from 1,
 characters (`start`, `end`) and white-space separated words (`word_index`) from 0; unknown is 0 or
@@ -44,7 +48,8 @@ characters (`start`, `end`) and white-space separated words (`word_index`) from 
 WORD_COLUMNS = (
     *("document", "paragraph", "sentence", "word_index", "start", "end", "word", "tokens"),
     *("entity", "name", "occurrence", "group", "mention_part", "mention_words", "unknown"),
-    *("length", "log_frequency", *COLUMNS[-8:], "end_surprisal", "end_static_surprisal"),
+    *("character_count", "unigram_surprisal", "entropy_reduction", *SURPRISALS),
+    *("end_surprisal", "end_static_surprisal"),
 )
 """Columns of a table with one row per white-space separated word; see `word_rows`."""
 
@@ -97,15 +102,17 @@ class TokenReading(Plain):
     entropy: float = 0.0
     """Of the distribution over tokens at this position."""
     static_entropy: float = 0.0
+    entropy_reduction: float | None = None
+    """The entropy at this position minus that at the next one; None at the end of a sentence."""
     follows: int = 0
     """The entity mentioned by the preceding token of the sentence, else 0."""
     span: tuple[int, int] = (0, 0)
     """Its characters in the text; the end of a sentence is empty and follows the last token."""
     words: tuple[int, int] = (0, 0)
     """The range of white-space separated words that it covers."""
-    log_frequency: float | None = None
-    """Natural logarithm of the word's share of the training text; None for mentions, and if the
-    vocabulary has no counts."""
+    unigram_surprisal: float | None = None
+    """That of the word's share of the training text; None for mentions, and if the vocabulary has
+    no counts."""
 
     @property
     def surprisal(self) -> float:
@@ -119,7 +126,7 @@ class TokenReading(Plain):
 
     @property
     def surprisals(self) -> tuple[float, ...]:
-        """Both models: surprisal, that of the entity, that of the spelling, and the entropy."""
+        """The values of `SURPRISALS`."""
         total, entity = self.surprisal, self.entity_surprisal
         own = (total, entity, total - entity, self.entropy)
         total, entity = self.static_surprisal, self.static_entity_surprisal
@@ -127,7 +134,7 @@ class TokenReading(Plain):
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to a dictionary for JSON."""
-        return asdict(self) | dict(zip(COLUMNS[-8:], self.surprisals, strict=True))
+        return asdict(self) | dict(zip(SURPRISALS, self.surprisals, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -303,8 +310,8 @@ class Reading:
                     *(self.name, sentence.paragraph + 1, sentence.index + 1, position),
                     *(*token.span, token.words[0], token.word, token.entity, name),
                     *(token.occurrence, token.group, int(token.unknown)),
-                    *(0 if token.end else len(token.word), token.log_frequency),
-                    *token.surprisals,
+                    *(0 if token.end else len(token.word), token.unigram_surprisal),
+                    *(token.entropy_reduction, *token.surprisals),
                 )
 
     def word_rows(self) -> Iterator[tuple[object, ...]]:
@@ -362,7 +369,8 @@ class Reading:
             *(self.name, sentence.paragraph + 1, sentence.index + 1),
             *(index, *match.span(), match[0], len(new), *about),
             *(int(any(token.unknown for token in new)), len(match[0])),
-            first and first.log_frequency,
+            first and first.unigram_surprisal,
+            first and sum(token.entropy_reduction or 0 for token in new),
             *values,
             sum(token.surprisal for token in ends),
             sum(token.static_surprisal for token in ends),

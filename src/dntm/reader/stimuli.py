@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dntm.corpus.document import InputError, numbered_lines
-from dntm.reader.reading import WORD_COLUMNS, Reading
+from dntm.reader.reading import SURPRISALS, WORD_COLUMNS, Reading
 from dntm.settings import parse_json
 
-MEASURES = tuple(n for n in WORD_COLUMNS if n.endswith("surprisal") and n[:4] != "end_")
+MEASURES = tuple(name for name in SURPRISALS if name.endswith("surprisal"))
 """Columns that are summed over texts and regions."""
 
 
@@ -191,6 +191,5 @@ def summarize(reading: Reading, regions: Mapping[str, range]) -> dict[str, float
         found[f"{prefix}words"] = len(part)
         for name in MEASURES:
             found[prefix + name] = sum(row[name] or 0 for row in part)
-    for name in MEASURES:
-        found[name] += sum(row.get(f"end_{name}", 0) for row in rows)
-    return found
+    tokens = [dict(zip(SURPRISALS, token.surprisals, strict=True)) for token in reading.tokens]
+    return found | {name: sum(token[name] for token in tokens) for name in MEASURES}

@@ -136,6 +136,8 @@ class ReadingBuilder:
             if entity:
                 self.occurrences[entity] = occurrence
             row = scores.rows[place + 1]
+            frequency = None if entity else self._engine.log_frequency(row)
+            entropy, *then = (scores.entropy[place : place + 2] / self._nats).tolist()
             yield TokenReading(
                 word=word.shown,
                 entity=entity,
@@ -144,7 +146,8 @@ class ReadingBuilder:
                 parts=next(parts),
                 entity_surprisal=float(-scores.dynamic[place]) / self._nats,
                 static_entity_surprisal=float(-scores.static[place]) / self._nats,
-                entropy=float(scores.entropy[place]) / self._nats,
+                entropy=entropy,
+                entropy_reduction=entropy - then[0] if then else None,
                 static_entropy=float(scores.static_entropy[place]) / self._nats,
                 unknown=row == UNK
                 or (entity > 0 and not self._engine.lexicon.has_rows(word.words)),
@@ -152,7 +155,7 @@ class ReadingBuilder:
                 follows=follows,
                 span=(word.start, word.end),
                 words=self._words_at(word.start, word.end),
-                log_frequency=None if entity else self._engine.log_frequency(row),
+                unigram_surprisal=None if frequency is None else -frequency / self._nats,
             )
             follows = entity
 
