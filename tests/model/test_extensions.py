@@ -150,8 +150,11 @@ def test_hidden_words_are_named_as_in_the_reference(merging: Merging) -> None:
     assert_equal_gradients(model, reference)
 
 
-def test_unknown_words_are_not_copied() -> None:
+def test_unknown_words_are_not_copied_if_they_are_spelled() -> None:
     model = build("baseline", "gru-relu", ("pointer",))
+    term = model.terms["pointer"]
+    assert isinstance(term, Pointer)
+    term.copies_unknown = False
     rows = [[BOS, 0, 7, 0, 0, 8, EOS]]
     window, state = model.plan([rows]), model.initial_state(1)
 

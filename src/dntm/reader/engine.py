@@ -36,6 +36,7 @@ from dntm.corpus.entity_slots import (
 from dntm.corpus.vocabulary import EOS, Vocabulary
 from dntm.files import folder_of
 from dntm.model.checkpoint import best_of
+from dntm.model.extensions.pointer import Pointer
 from dntm.model.fast.window import windows
 from dntm.model.language_model import MEMORY, BlockScores, DynamicTextModel, score_block
 from dntm.model.open_vocabulary import RowScores, StringReader
@@ -86,6 +87,9 @@ class ModelPair:
         other = other.without({*without, MEMORY}.intersection(other.parts))
         dynamic, other = _for_inference(dynamic, precision), _for_inference(other, precision)
         spelling = Spelling.load(best_of(folder)) if model.vocabulary.ends else None
+        for term in (*dynamic.ordered_terms, *other.ordered_terms):
+            if isinstance(term, Pointer):
+                term.copies_unknown = spelling is None
         return cls(dynamic, other, model.vocabulary, name, spelling)
 
 

@@ -21,7 +21,7 @@ gamma = .3, all else 0).
 The document cache holds every predicted token of a document so far. Entry i has the key h_i, the
 token w_i that was just read, and the value w_{i+1} that followed. Position t sees the entries i < t
 of its document, <eos> included, up to the last `SIZE`. When an entity is evicted
-(`corpus.entity_slots`), its entries are hidden until it has a slot again. <unk> is never copied.
+(`corpus.entity_slots`), its entries are hidden until it has a slot again.
 
 Departure: the paper has no such term. `--model.extensions pointer` adds it to any variant.
 """
@@ -206,6 +206,10 @@ class _Seen(NamedTuple):
 class Pointer(Term):
     """The parameters of a_i."""
 
+    copies_unknown = True
+    """Whether <unk> is copied. A reader that spells unknown words turns this off: another unknown
+    word is not the same word."""
+
     def __init__(self, entities: int, hidden_dim: int, embedding_dim: int) -> None:
         super().__init__()
         self.entities = entities
@@ -275,4 +279,5 @@ class Pointer(Term):
         found.index_add_(1, column, self.gamma * z.detach().index_select(1, entity))
         ages = torch.from_numpy(_AGE[np.clip(entries.age, 0, len(_AGE) - 1)]).to(h.device)
         found.add_(self.r.index_select(0, ages.flatten()).view_as(found))
-        return found.masked_fill_(entries.hidden | (values == UNK), MASKED)
+        hidden = entries.hidden if self.copies_unknown else entries.hidden | (values == UNK)
+        return found.masked_fill_(hidden, MASKED)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, gelu, normalize, rms_norm
 
-from dntm.corpus.vocabulary import BOS, UNK, entity_rows
+from dntm.corpus.vocabulary import BOS, entity_rows
 from dntm.model.extensions.unseen_pooling import LATER
 from dntm.model.reference import Entity, Reference, State, Token
 
@@ -129,8 +129,6 @@ class ExtendedReference(Reference):
         pairs = [(i, w) for i, w in pairwise(past) if w.row != BOS]
         for age, (token, following) in enumerate(reversed(pairs), start=1):
             row, h_i = following.row, token.h
-            if row == UNK:
-                continue
             a = p["theta"] * (h @ h_i) + (p["W_q"] @ h) @ (p["W_k"] @ h_i)
             if token.row == now:
                 a = a + p["kappa"][int(self.is_entity(now))]
