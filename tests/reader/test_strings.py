@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dntm.corpus.document import Document
 from dntm.model.config import Extension
 from dntm.model.spelling import MENTIONS, FormShares, Spelling
 from dntm.reader.reader import Reader
@@ -97,3 +98,20 @@ def test_a_model_without_spelling_reads_rows(trained: Path) -> None:
     for token in reading.tokens:
         assert token.surprisal == token.entity_surprisal
         assert math.isfinite(token.surprisal)
+
+
+def test_a_label_costs_what_its_row_costs(spelling_reader: Reader) -> None:
+    reading = spelling_reader.read("[1] met [2]. [1] left.", entities="inline")
+
+    labels = [token for token in reading.tokens if token.entity]
+    assert [token.word for token in labels] == ["[1]", "[2]", "[1]"]
+    for token in labels:
+        assert token.surprisal == pytest.approx(token.entity_surprisal, abs=0.01)
+
+
+def test_a_blank_inside_a_word_ends_no_word(spelling_reader: Reader) -> None:
+    document = Document(name="x", sentences=[["he", "met", "10 000", ",", "."]])
+
+    costs = [token.surprisal for token in spelling_reader.read(document).tokens]
+
+    assert costs[2] > 10 > max(costs[3:])

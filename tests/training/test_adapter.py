@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from dntm.model.base_model import load_base
 from dntm.model.config import ModelConfig
@@ -52,6 +53,7 @@ def test_an_adapter_learns_and_resumes_to_the_same_bits(
     resumes = interrupt_often(lambda resume: train_run(config, resume=resume), 12)
 
     losses = [p.loss / p.tokens for p in progress]
+    assert torch.get_float32_matmul_precision() == "highest"
     assert sum(losses[-5:]) < sum(losses[:5]) - 1
     assert resumes > 1
     weights = "best/model.safetensors"

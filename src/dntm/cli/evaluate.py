@@ -85,7 +85,8 @@ class Evaluate(Computing):
     """Also score with the entities' memories exchanged within each document: what remains of a
     gain is not about which entity it is."""
     without: Without = ()
-    """Leave out a part of the models: memory, or an extension such as pointer. Can be repeated."""
+    """Also score without a part of the models: memory, or an extension such as pointer. Can be
+    repeated to leave out several parts. With --cloze and --open-vocabulary: only without it."""
     open_vocabulary: bool = False
     """Print nats per word and bits per character: every string of words has a probability. Scores
     the model, its static baseline, and a 5-gram model with the same spelling."""
@@ -181,7 +182,7 @@ class Evaluate(Computing):
         if self.records and self.output_dir is not None:
             self.output_dir.mkdir(parents=True, exist_ok=True)
             path = self.output_dir / f"{name}-{Path(model).name}-{dataset.folder.name}.csv"
-        elif self.records and Path(model).is_dir() and not self.without:
+        elif self.records and Path(model).is_dir():
             path = result_file(Path(model), dataset, name)
         if path is not None:
             table.write(path)
@@ -195,13 +196,13 @@ class Evaluate(Computing):
                 if ideal := ideal_records(dataset, self.split):
                     ideal_row["ideal reader"] = score_groups(ideal)
                 for added, scorer in self._scorers(model, dataset):
-                    name = f"{model} + {added}" if added else model
+                    name = f"{model}{added}"
                     records = records_of(scorer, tqdm(documents, name, unit=" documents"))
                     table[name] = score_groups(records)
                     seeds.setdefault(self._row(name, models), []).append(records)
                     groups = [group_sums(records, group) for group in Group]
                     sums += [[name, *row] for row in document_rows(groups)]
-                    file = f"records-{self.split}-{added}".rstrip("-")
+                    file = re.sub(r"\W+", "-", f"records-{self.split}{added}")
                     self._write(records, file, model, dataset)
         print_groups(f"perplexity on {corpus or self.split}", table | ideal_row)
         if self.against is not None:
@@ -224,7 +225,7 @@ class Evaluate(Computing):
                 if "train" in own.splits:
                     ngram = NGram.of(own.documents("train"), reader.vocabulary)
                 scores = compare(reader, tqdm(documents, model, unit=" documents"), ngram)
-            table |= {f"{model} {name}": score for name, score in scores.items()}
+            table |= {f"{model}{self._left_out} {name}": score for name, score in scores.items()}
         head = [f"open vocabulary, {corpus or self.split}", "nats per word", "bits per character"]
         rows = [
             [name, f"{own['nats_per_word']:.3f}", f"{own['bits_per_character']:.3f}"]
@@ -240,18 +241,21 @@ class Evaluate(Computing):
 
             yield "", NGram.of(documents_of(dataset, "train"), dataset.vocabulary)
             return
-        scorer = self._model(model, dataset)
+        from dntm.model.scorer import Scorer
+
+        scorer = model_of(folder_of(model), dataset, self.device)
         yield "", scorer
+        if self.without:
+            yield self._left_out, Scorer(scorer.model.without(self.without), scorer.vocabulary)
         if self.cache:
-            yield "cache", self._cached(scorer, own_dataset_of(folder_of(model), dataset))
+            yield " + cache", self._cached(scorer, own_dataset_of(folder_of(model), dataset))
         if self.exchange_memories and scorer.model.config.variant != "baseline":
             scorer.model.exchange_memories = True
-            yield "exchanged", scorer
+            yield " + exchanged", scorer
 
-    def _model(self, model: str, dataset: Dataset) -> "Scorer":
-        scorer = model_of(folder_of(model), dataset, self.device)
-        scorer.model = scorer.model.without(self.without)
-        return scorer
+    @property
+    def _left_out(self) -> str:
+        return f" without {', '.join(self.without)}" if self.without else ""
 
     def _cached(self, scorer: "Scorer", dataset: Dataset) -> "NeuralCache":
         from dntm.model.baselines.neural_cache import NeuralCache
@@ -276,8 +280,8 @@ class Evaluate(Computing):
 
     def _row(self, name: str, models: list[str]) -> str:
         """The name of a row in comparisons: without the seed if `against` names no single run."""
-        single = str(self.against).partition(" + ")[0] in models
-        return name if single else re.sub(r"-\d+(?= \+ |$)", "", name)
+        single = re.split(" \\+ | without ", str(self.against))[0] in models
+        return name if single else re.sub(r"-\d+(?= \+ | without |$)", "", name)
 
     def _compared(
         self, seeds: dict[str, list[Records]], dataset: Dataset
@@ -303,7 +307,8 @@ class Evaluate(Computing):
         for model in models:
             with self._reading(model, corpus, evict=False) as (dataset, documents):
                 records = self._fill(model, dataset, documents)
-                self._write(records, f"cloze-{self.split}", model, dataset)
+                file = re.sub(r"\W+", "-", f"cloze-{self.split}{self._left_out}")
+                self._write(records, file, model, dataset)
             table[model] = summarize_cloze(records)
         print_cloze(f"cloze test on {corpus or self.split}", table)
         return {name: asdict(summary) for name, summary in table.items()}
@@ -319,7 +324,8 @@ class Evaluate(Computing):
                 f"{dataset.folder} has no gap in its {self.split} split: "
                 "expected an entity that is mentioned again after another entity"
             )
-        scorer = self._model(model, dataset)
+        scorer = model_of(folder_of(model), dataset, self.device)
+        scorer.model = scorer.model.without(self.without)
         bar = tqdm(scorer.complete(texts), model, total=len(texts), unit=" documents")
         return ClozeRecords.of(texts, bar)
 

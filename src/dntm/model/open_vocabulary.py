@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dntm.corpus.entity_slots import NOBODY, SentenceStrings
-from dntm.corpus.vocabulary import EOS, UNK, entity_rows, row_of_entity
+from dntm.corpus.vocabulary import EOS, UNK, entity_rows, is_label, row_of_entity
 from dntm.model.spelling import Forms, Spelled, Spelling, Words
 
 _END = Spelled((-np.inf,), -np.inf)
@@ -87,6 +87,15 @@ class StringReader:
                 self._change(row_of_entity(freed[t]), None, 1.0)
             weights.append(self._weight)
             forms = self._known_forms(words[0])
+            row, token = sentence.rows[t + 1], tokens[t]
+            if isinstance(token, int) and is_label(words[0]):
+                # A label such as [1] is no string: its surprisal is that of its row.
+                copies += [(len(position), row, 1.0), (len(position) + 1, row, 1.0)]
+                position += [t, t]
+                log_q += [-np.inf, -np.inf]
+                is_row += [False, False]
+                self._change(row, None, 0.0)
+                continue
             for n, value in enumerate((*spelled[t].begins, spelled[t].whole), start=1):
                 whole = n > len(words)
                 for row, form, share in forms:
@@ -95,7 +104,6 @@ class StringReader:
                 position.append(t)
                 log_q.append(value)
                 is_row.append(sentence.words[t] != UNK and (n == 1 or (whole and n == 2)))
-            row, token = sentence.rows[t + 1], tokens[t]
             if isinstance(token, int) and row != UNK:
                 self._forms[token] = own = self._forms.get(token, Forms()).after(words)
                 self._change(row, token, self.spelling.shares_after(own.mentions).new)

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Int
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary
+from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, is_label
 from dntm.files import write_text
 from dntm.model.baselines.ngram import NGram
 from dntm.settings import read_json
@@ -52,6 +52,11 @@ _LOWEST = -700.0
 
 Words = tuple[str, ...]
 """A string, as the vocabulary spells its words."""
+
+
+def string_of(words: Iterable[str], vocabulary: Vocabulary) -> Words:
+    """The string of these words. Only blanks between words end one: `10 000` can be a word."""
+    return tuple(vocabulary.spelled(word).replace(" ", "\u00a0") for word in words)
 
 
 class Spelled(NamedTuple):
@@ -163,6 +168,8 @@ class Spelling:
                 return log_c
             return float(np.logaddexp(math.log(self.known * count / self._total), log_c))
 
+        if not self._total:
+            return spelled
         begins = (self._begins[words[: n + 1]] for n in range(len(words)))
         whole = mixed(self.counts.get(" ".join(words), 0), spelled.whole)
         return Spelled(tuple(map(mixed, begins, spelled.begins)), whole)
@@ -231,16 +238,21 @@ class Spelling:
 def mentions_of(
     document: AnonymizedDocument, vocabulary: Vocabulary
 ) -> Iterator[tuple[Words, Forms]]:
-    """Every mention and unknown word, with the earlier forms of its entity (none: a new string)."""
+    """Every mention and unknown word, with the earlier forms of its entity (none: a new string).
+
+    Mentions whose words are not known are left out.
+    """
     surfaces, known = iter(document.surfaces), dict[int, Forms]()
     for token in (token for sentence in document.sentences for token in sentence):
         if isinstance(token, int):
-            words = tuple(map(vocabulary.spelled, next(surfaces, (f"[{token}]",))))
+            words = string_of(next(surfaces, ()), vocabulary)
+            if not words or is_label(words[0]):
+                continue
             forms = known.get(token, Forms())
             yield words, forms
             known[token] = forms.after(words)
         elif token not in vocabulary:
-            yield (vocabulary.spelled(token),), Forms()
+            yield string_of([token], vocabulary), Forms()
 
 
 def _maximize(events: Sequence[Sequence[float]], parts: int) -> list[float]:

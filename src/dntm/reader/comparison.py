@@ -10,7 +10,7 @@ import numpy as np
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.entity_slots import DocumentRows
-from dntm.corpus.vocabulary import BOS
+from dntm.corpus.vocabulary import BOS, is_label
 from dntm.model.baselines.ngram import NGram
 from dntm.model.open_vocabulary import RowScores, StringReader
 from dntm.reader.reader import Reader
@@ -27,12 +27,16 @@ def compare(
     """
     engine, nats, words, characters = reader.engine, dict[str, float](), 0, 0
     texts = [as_text(document) for document in documents]
+    if nameless := next(
+        (text for text in texts if any(map(is_label, text.names().values()))), None
+    ):
+        raise ValueError(f"{nameless.name}: the words of its mentions are not known")
+    if engine.models.spelling is None:
+        raise ValueError("the model has no spelling.json: fit one with dntm spelling")
     readings = reader.read_all(texts, unit="nats", meanings=False)
     for text, reading in zip(texts, readings, strict=True):
         found = {"model": reading.surprisal, "static": reading.static_surprisal}
-        if (strings := engine.strings(models=1)) is None:
-            raise ValueError("the model has no spelling.json: fit one with dntm spelling")
-        if ngram:
+        if ngram and (strings := engine.strings(models=1)):
             encoded = engine.encode_words(text.sentences, engine.slots())
             found["ngram"] = _ngram_nats(ngram, encoded, strings)
         nats = {name: nats.get(name, 0.0) + own for name, own in found.items()}
@@ -53,6 +57,7 @@ def _ngram_nats(ngram: NGram, encoded: DocumentRows, strings: StringReader) -> f
     words = np.concatenate([[BOS, *sentence.words] for sentence in encoded.strings])
     wanted = [*(np.full_like(rows, row) for row in range(strings.rows)), words]
     p = np.stack([ngram.probabilities(rows, others)[rows != BOS] for others in wanted], 1)
+    p[:, BOS] = 0  # the other rows have all of the probability
     with np.errstate(divide="ignore"):
         log_p = np.log(p)
     nats, start = 0.0, 0

@@ -42,7 +42,7 @@ from dntm.model.language_model import MEMORY, BlockScores, DynamicTextModel, sco
 from dntm.model.open_vocabulary import RowScores, StringReader
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer, first_rows
-from dntm.model.spelling import Spelling
+from dntm.model.spelling import Spelling, string_of
 from dntm.reader.text import PreparedText, Word
 
 SENTENCES = 20
@@ -199,7 +199,7 @@ class Engine:
         vocabulary, found = self.models.vocabulary, list[SentenceStrings]()
         for number, sentence in enumerate(sentences):
             tokens, rows = [word.token for word in sentence], encoded.sentences[number]
-            strings = [tuple(map(vocabulary.spelled, word.words)) for word in sentence]
+            strings = [string_of(word.words, vocabulary) for word in sentence]
             words = [*(vocabulary.row(words[0]) for words in strings), EOS]
             evictions = encoded.evictions[number]
             found.append(SentenceStrings(tokens, strings, rows, words, evictions))

@@ -124,6 +124,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Any]]:
         yield from ((number, line) for number, line in lines if line.strip())
         return
     # Bytes that are not UTF-8 become surrogates, so that the other rows can be read
+    csv.field_size_limit(2**31 - 1)
     decoded = (line.decode(errors="surrogateescape") for _, line in lines)
     delimiter = max("\t,;", key=lambda mark: first[1].count(mark.encode()))
     reader = csv.reader(decoded, delimiter=delimiter, strict=True)

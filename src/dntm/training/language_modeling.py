@@ -37,7 +37,7 @@ from dntm.training.batches import epoch_batches, tokens_of_windows
 from dntm.training.config import Recipe, TrainConfig
 from dntm.training.hidden_words import Hiding, TrainingDocument, answers_of
 from dntm.training.initial_weights import fit_to_base, initial_model, with_source_counts
-from dntm.training.processes import Device, Processes, processes, stop_signals
+from dntm.training.processes import Device, Processes, matmul_precision, processes, stop_signals
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import Progress, TrainingState
 
@@ -58,7 +58,6 @@ def train_run(
     config: TrainConfig, *, resume: bool = False, device: Device = "auto"
 ) -> Generator[Progress, None, None]:
     """Train as configured, into `config.output_dir`; the test split is not read."""
-    torch.set_float32_matmul_precision(config.training.matmul_precision)
     dataset = Dataset.open(config.dataset).check_content()
     config, vocabulary = fit_to_base(config, dataset.vocabulary)
     config = config.for_vocabulary(vocabulary)
@@ -98,7 +97,8 @@ def _train(
             done = position.epoch * per_epoch + position.batch
             state.set_learning_rate(done / total)
             state.reseed(seed, done, group.rank)
-            tokens, nats = train_batch(state, documents, recipe, step, group)
+            with matmul_precision(recipe.matmul_precision):
+                tokens, nats = train_batch(state, documents, recipe, step, group)
             nats, stops = group.totals([nats, len(stopped)])
             position.batch += 1
             position.tokens += tokens

@@ -38,7 +38,7 @@ from dntm.training.batches import (
 )
 from dntm.training.config import PretrainConfig, PretrainRecipe
 from dntm.training.initial_weights import initial_encoder
-from dntm.training.processes import Device, Processes, processes, stop_signals
+from dntm.training.processes import Device, Processes, matmul_precision, processes, stop_signals
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import Progress, TrainingState
 
@@ -56,7 +56,6 @@ def pretrain_run(
 
     `reading` is called with the number of words while the text is read.
     """
-    torch.set_float32_matmul_precision(config.training.matmul_precision)
     with processes(device) as group, RunFolder.exclusive(config.output_dir, group) as folder:
         if group.is_first:
             _begin(config, folder, resume=resume, progress=reading)
@@ -116,8 +115,9 @@ def _train(
         random = np.random.default_rng([config.seed, position.updates, recipe.negatives])
         batch = batch_of(next(batches), random)
         state.set_learning_rate(position.updates / recipe.iterations)
-        loss = step(*batch.share(group.rank, group.count).inputs)
-        own = state.update(loss, max(batch.words, 1), processes=group.count)
+        with matmul_precision(recipe.matmul_precision):
+            loss = step(*batch.share(group.rank, group.count).inputs)
+            own = state.update(loss, max(batch.words, 1), processes=group.count)
         total, stops = group.totals([own, len(stopped)])
         position.tokens += batch.words
         position.nats += total

@@ -41,6 +41,17 @@ class Interrupted(Exception):  # noqa: N818
 
 
 @contextmanager
+def matmul_precision(precision: str) -> Iterator[None]:
+    """Compute matrix products of single precision this way; see `Optimization`."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@contextmanager
 def stop_signals() -> Iterator[list[int]]:
     """Collect the first Ctrl-C or SIGTERM, so that the run can end between two batches.
 
