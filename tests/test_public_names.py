@@ -1,4 +1,4 @@
-"""What a user sees of the package at a prompt."""
+"""The package in an interactive session."""
 
 import pydoc
 from pathlib import Path

@@ -209,7 +209,7 @@ def test_a_file_after_the_values_of_an_option_is_a_file(
     assert entities(rows("--model", model, "--entities", "none", "-")) == {"stdin": set()}
 
 
-def test_a_text_instead_of_a_file_is_told_how_to_pass_it(
+def test_the_error_for_a_text_instead_of_a_file_says_how_to_pass_it(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = fails(capsys, "read", "She met Ann.", "--model", model)

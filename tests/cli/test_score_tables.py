@@ -81,7 +81,7 @@ def test_minimal_pairs_have_differences_and_an_accuracy_for_each_group(
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(json.dumps(o) + "\n" for o in objects))
 
-    # The file after the columns is no column
+    # The file after the columns is not a column
     run("score", "--text-column", "good", "bad", path, "--group-by", "term", "--model", model,
         "--format", "csv")  # fmt: skip
 
@@ -146,7 +146,7 @@ def test_a_table_is_never_read_as_prose(
     assert "item" in capsys.readouterr().out
 
 
-def test_the_example_goes_through_in_one_command(
+def test_the_example_of_the_docs_is_one_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     example = Path(__file__).parents[2] / "docs" / "stimuli.csv"

@@ -39,7 +39,7 @@ def train(model: DynamicTextModel, rng: random.Random, updates: int) -> None:
 
 @pytest.mark.usefixtures("unchecked")
 def test_a_trained_dynamic_model_beats_chance_and_an_untrained_one_does_not() -> None:
-    # Not every seed leaves the plateau in this time: docs/log.md has three of them.
+    # Not every seed leaves the plateau in this time.
     rng = random.Random(3)
     texts = [ClozeText.of(story(rng)) for _ in range(40)]
     config = ModelConfig(

@@ -18,7 +18,7 @@ COUNTS = {"a": 3, "b a": 1, "ab": 2, "a b": 2, "bb": 1}
 SHARES = [FormShares(0.1 * n, 0.5 - 0.1 * n, 0.3, 0.2) for n in range(1, 6)]
 SPELLING = Spelling(COUNTS, 0.4, SHARES)
 LONGEST = 4
-"""Characters of an enumerated string."""
+"""The largest number of characters in an enumerated string."""
 OUTSIDE = 0x110000 - 3
 """Code points outside the alphabet, which is a, b and the blank; z stands for all of them."""
 VOCABULARY = Vocabulary(("a", "bb"), entities=3)
@@ -43,7 +43,7 @@ def next_characters(beginning: str) -> dict[str, float]:
 
 
 def all_strings(beginning: str = "", p: float = 1.0) -> Iterator[tuple[str, float, bool]]:
-    """Every string of at most LONGEST characters, whole or cut off there, and its C."""
+    """Every string of at most LONGEST characters, complete or truncated, and its C."""
     for character, share in next_characters(beginning).items():
         if character == "":
             yield beginning, p * share, True
@@ -57,7 +57,7 @@ STRINGS = list(all_strings())
 
 
 def total(probability: Callable[[Words], float], rest: float) -> float:
-    """The sum over all strings; `rest` is how much of the mass beyond LONGEST q spells."""
+    """The sum over all strings; `rest` is the share of q in the mass beyond LONGEST."""
     found = 0.0
     for string, p, whole in STRINGS:
         same = OUTSIDE ** string.count("z")
@@ -90,7 +90,7 @@ def test_a_beginning_is_the_whole_string_or_one_more_word(words: Words) -> None:
 
 
 @pytest.mark.parametrize("mentions", [1, 2, 4, 8, 20])
-def test_the_forms_of_an_entity_share_what_q_leaves(mentions: int) -> None:
+def test_the_forms_of_an_entity_and_q_sum_to_one(mentions: int) -> None:
     forms = Forms()
     for n in range(mentions):
         forms = forms.after((("b", "a"), ("a",), ("bb", "ab", "a"))[n % 3])
@@ -148,7 +148,7 @@ def test_p_sums_to_one(history: SentenceStrings) -> None:
     assert total(probability, spelled) + rows[EOS] == pytest.approx(1)
 
 
-def test_words_cost_the_same_whatever_follows_them() -> None:
+def test_surprisals_do_not_depend_on_later_words() -> None:
     reader = StringReader(SPELLING, 3)
     reader.read(HISTORY["some slots are free"], [scores(5, 1)])
     given = scores(2, 3)

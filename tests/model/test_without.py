@@ -34,7 +34,7 @@ def test_a_model_without_memory_has_no_states(core: str) -> None:
     model = build("both", "gru-relu", ALL_EXTENSIONS["both"], core=core)
     found = score(model.without(["memory"]), [LONG], 2)
     before = score(model, [LONG], 2)
-    with torch.no_grad():  # d = 0 wherever it is read
+    with torch.no_grad():  # every d is zero
         for name in ("x.W_dx", "terms.dynamic-output.W_dy", "terms.entity-residual.W_dh"):
             model.get_parameter(name).zero_()
 

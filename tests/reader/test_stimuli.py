@@ -28,7 +28,7 @@ def write(path: Path, content: str | bytes) -> Path:
 TAB = 'item\tsentence\n01\t"She met ""Ann"", and left."\n2\tThe old man [[sat down]] at home.\n'
 SEMICOLON = TAB.replace("\t", ";")
 COMMA = "\ufeff" + TAB.replace("\t", ",").replace("\n2", "\n\n2").replace("\n", "\r\n")
-"""With a byte order mark, an empty line and line ends of Windows."""
+"""With a byte order mark, an empty line and Windows line endings."""
 OBJECTS = "".join(
     json.dumps({"item": item, "sentence": text}) + "\n"
     for item, text in zip(("01", "2"), SENTENCES, strict=True)
@@ -74,7 +74,7 @@ HEAD = "item,text\n"
     [
         (b"", None, "no stimulus"),
         (HEAD, None, "no stimulus"),
-        ("text,text\na,b\n", 1, "2 columns named 'text', expected a name for each"),
+        ("text,text\na,b\n", 1, "2 columns named 'text', expected unique names"),
         (",text\na,b\n", 1, "1 columns named '', expected"),
         ("item,word\n1,b\n", 1, "no column 'text', found item, word"),
         (HEAD + "1,a,b\n", 2, "['1', 'a', 'b'], expected the columns item, text"),
@@ -99,7 +99,11 @@ HEAD = "item,text\n"
         (HEAD + "1,the old]] [[man\n", 2, "marks ]] [["),
         (HEAD + "1,the [[old [[man]] sat]]\n", 2, "marks [[ [[ ]] ]]"),
         (HEAD + "1,[[]]\n", 2, "region '' in '[[]]'"),
-        (HEAD + "1,the [[]] man\n", 2, "region '' in 'the [[]] man', expected words of its own"),
+        (
+            HEAD + "1,the [[]] man\n",
+            2,
+            "region '' in 'the [[]] man', expected words of no other region",
+        ),
         (HEAD + "1,the [[o]][[ld]] man\n", 2, "region 'ld'"),
     ],
 )
@@ -147,7 +151,7 @@ def test_a_column_names_the_marked_regions(tmp_path: Path) -> None:
             config.read(path, "t.csv")
 
 
-def test_a_region_has_all_words_of_which_a_character_is_marked() -> None:
+def test_a_region_has_every_word_with_a_marked_character() -> None:
     text, regions = without_marks("He s[[at do]]wn[[ at ]]the ta[[ble]].")
 
     assert text == "He sat down at the table."

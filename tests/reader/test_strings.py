@@ -1,4 +1,4 @@
-"""Surprisals of strings: every word has one, and it depends only on what comes before."""
+"""Surprisals of strings: every word has one, and it depends only on the preceding text."""
 
 import math
 from pathlib import Path
@@ -26,7 +26,7 @@ def spelling_reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
     return Reader.from_pretrained(folder)
 
 
-def test_a_name_costs_the_same_before_the_rest_of_it_and_before_anything_else(
+def test_the_first_word_of_a_name_has_the_same_surprisal_whatever_follows(
     spelling_reader: Reader,
 ) -> None:
     before = "They met Roswell. Then the old man met Roswell"

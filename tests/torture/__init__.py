@@ -6,5 +6,6 @@
     kills.py      kill -9 at random moments of train, pretrain, data build and reproduce
     page.py       odd requests and many readers at once
 
-It prints the table of docs/reliability.md. A small sample of each is part of the tests.
+It prints the number of attempts and of problems (docs/reliability.md). A small sample of each is
+part of the tests.
 """

@@ -40,7 +40,7 @@ def make(folder: Path) -> Path:
 
 
 def write_corpus(folder: Path) -> Path:
-    """The corpus and the text alone: each attack makes what it kills, and leaves it complete."""
+    """Write the corpus and the text; each attack builds what it needs and leaves it complete."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = random.Random(5)
     for split, count in (("train", 24), ("dev", 4), ("test", 4)):

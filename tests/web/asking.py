@@ -33,7 +33,7 @@ def kinds(events: Sequence[Event]) -> list[str]:
 
 
 def spelled(events: Sequence[Event]) -> str:
-    """The text of a reading's sentences, without white space."""
+    """The text of a reading's sentences, without whitespace."""
     tokens = [t for event in events if event["kind"] == "sentence" for t in event["tokens"]]
     return "".join("".join(token["word"].split()) for token in tokens if not token["end"])
 

@@ -160,7 +160,7 @@ def test_the_answer_is_next_to_the_selected_word_and_on_the_screen(
 
 
 def is_uncovered(place: Locator) -> bool:
-    """Whether nothing lies over its corners."""
+    """Whether no other element covers its corners."""
     corners = "[[2, 2], [box.width - 2, 2], [2, box.height - 2], [box.width - 2, box.height - 2]]"
     return bool(
         place.evaluate(

@@ -88,8 +88,8 @@ class Evaluate(Computing):
     """Also score without a part of the models: memory, or an extension such as pointer. Can be
     repeated to leave out several parts. With --cloze and --open-vocabulary: only without it."""
     open_vocabulary: bool = False
-    """Print nats per word and bits per character: every string of words has a probability. Scores
-    the model, its static baseline, and a 5-gram model with the same spelling."""
+    """Print nats per word and bits per character, with a probability for every string of words.
+    Scores the model, its static baseline, and a 5-gram model with the same spelling."""
     against: str | None = None
     """Compare every row of the table with this row, such as "runs/a + cache". Prints changes in
     percent with 95 % intervals (paired bootstrap over documents). If there is no run runs/a, it

@@ -1,6 +1,6 @@
 """`dntm export`: a trained model as a small folder, with a model card made from its run's files.
 
-`dntm spelling` fits the probabilities of strings of a model on other texts.
+`dntm spelling` fits the string probabilities of a model on other texts.
 """
 
 from dataclasses import dataclass
@@ -58,15 +58,15 @@ class Export:
 
 @dataclass(frozen=True, kw_only=True)
 class FitSpelling:
-    """Fit the probabilities of strings of a model on the train and dev splits of datasets."""
+    """Fit the string probabilities of a model on the train and dev splits of datasets."""
 
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """A run folder or a checkpoint, or "default": the bundled model. Its spelling is replaced."""
+    """A run folder, a checkpoint, or "default" (the bundled model). Replaces its spelling.json."""
     dataset: tuple[Path, ...]
     """Datasets with the vocabulary of the model (dntm data build --vocabulary-of MODEL)."""
 
     def run(self) -> None:
-        """Write the file and print its weights."""
+        """Write spelling.json and print its size and lambda."""
         from dntm.model.checkpoint import best_of
         from dntm.model.spelling import FILE, Spelling
 

@@ -30,7 +30,7 @@ COMMANDS = {
         "test how well a model infers the meaning of unknown words",
     ),
     "export": ("export:Export", "export a trained model as a small folder"),
-    "spelling": ("export:FitSpelling", "fit the probabilities of strings of a model on texts"),
+    "spelling": ("export:FitSpelling", "fit the string probabilities of a model on texts"),
     "reproduce": ("study:Reproduce", "train all models and write the paper's tables and figures"),
     "report": ("study:MakeReport", "write the report of a study from its finished runs"),
     "read": ("read:Read", "read a text: predicted words for its entities, and surprisals"),
@@ -40,7 +40,7 @@ COMMANDS = {
     "serve": ("texts:Serve", "serve a local web page that reads texts"),
 }
 _SEVERAL = ("--entities", "--text-column", "--without")
-"""Options with several values, which may precede a file."""
+"""Options with several values. A file may follow the values."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -96,9 +96,9 @@ def _parse(command: Any, arguments: list[str], prog: str) -> Any:
 
 
 def _files_first(arguments: list[str]) -> list[str]:
-    """Move files after the values of an option in front of the option.
+    """Move files that follow the values of an option in front of the option.
 
-    So `--entities none FILE` is `FILE --entities none`.
+    `--entities none FILE` becomes `FILE --entities none`.
     """
     words = list(arguments)
     for place in (i for i in reversed(range(len(words))) if words[i] in _SEVERAL):

@@ -146,7 +146,7 @@ def _words(state: EntityReading) -> list[str]:
 
 
 def html_page(reading: Reading, unknown: Collection[int]) -> str:
-    """The reading as a page that needs no other file; guesses are above `unknown` entities."""
+    """The reading as a self-contained page, with best guesses above `unknown` entities."""
     from jinja2 import Environment, PackageLoader
 
     environment = Environment(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 Without = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
-"""Parts of a model, one per option."""
+"""Parts of a model that are left out; the option can be repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)

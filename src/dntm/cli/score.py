@@ -36,7 +36,8 @@ Values = Sequence[object]
 class Score:
     """Print the surprisal of every token in texts, under the model and its static baseline.
 
-    With --text-column, the texts are stimuli in a table: prints one row per word, or per stimulus.
+    With --text-column, the texts are stimuli in a table. The output has one row per word, or one
+    row per stimulus with --summary.
     """
 
     sources: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
@@ -48,7 +49,7 @@ class Score:
     """Tables: print one row per stimulus, with sums over the text and over each region."""
     format: Format | None = None
     """tsv or csv: tab- or comma-separated with a header line; jsonl: one JSON object per line. If
-    omitted, the extension of --output, else tsv."""
+    omitted, the format is the extension of --output, or tsv."""
     output: Path | None = None
     """Output file; if omitted, standard output."""
     words: bool = False
@@ -64,14 +65,14 @@ class Score:
     """Options of the model and of its entities."""
 
     def run(self) -> None:
-        """Print the rows of each text when it has been read."""
+        """Print the rows of each text as soon as it has been read."""
         skipped: list[str] = []
         empty: list[str] = []
         stopped: list[Exception] = []
         if not self.sources:
             raise ValueError("no file given, expected at least one")
         if not self.table.text_column and (self.summary or self.table != StimulusConfig()):
-            raise ValueError("--summary, regions and --group-by are for tables: pass --text-column")
+            raise ValueError("--summary, --region-* and --group-by are for tables (--text-column)")
         table = StimulusRows(self, skipped) if self.table.text_column else None
         columns = table.columns if table else WORD_COLUMNS if self.words else COLUMNS
         reader, scored = self.options.reader(), 0
@@ -110,14 +111,14 @@ class Score:
 
     @property
     def output_format(self) -> str:
-        """The format given, or that of the output file."""
+        """The given format, else the extension of the output file, else tsv."""
         extension = self.output.suffix[1:] if self.output else ""
         return self.format or (extension if extension in get_args(Format) else "tsv")
 
     def _texts(
         self, reader: "Reader", skipped: list[str], empty: list[str], stopped: list[Exception]
     ) -> Iterator["PreparedText"]:
-        """The documents of all files. An error ends them; what precedes it is still scored."""
+        """The documents of all files. Documents before an error are still scored."""
         noted = skipped if self.on_error == "skip" else None
         for source in self.sources:
             try:
@@ -139,14 +140,16 @@ class StimulusRows:
     def __init__(self, score: Score, skipped: list[str]) -> None:
         texts = score.table.text_column
         if len(score.sources) > 1 or len(texts) > 2 or (score.table.group_by and len(texts) < 2):
-            raise ValueError("--text-column takes one table, and one column, or two for pairs")
+            raise ValueError(
+                "expected one table with one text column (two for pairs and --group-by)"
+            )
         self._score, self._pairs, [source] = score, len(texts) == 2, score.sources
         with as_path(source) as path:
             noted = skipped if score.on_error == "skip" else None
             stimuli = score.table.read(path, "stdin" if source == "-" else source, noted)
         self._stimuli, self._rest, self._keys = stimuli, iter(stimuli), summary_keys(stimuli)
         self._sums = score.summary or self._pairs
-        # Rows of words would repeat long texts
+        # Rows of words do not repeat the text
         self._kept = [c for c in stimuli[0].values if self._sums or c not in texts]
         own = self._keys if self._sums else ["region", *WORD_COLUMNS[1:]]
         if self._pairs:
@@ -165,7 +168,7 @@ class StimulusRows:
         return (options.prepared(reader, (text, kinds)) for text in texts)
 
     def rows(self, reading: Reading) -> Iterator[Values]:
-        """The rows after the next text: none after the first text of a pair."""
+        """The output rows of the next text; none for the first text of a pair."""
         self._read.append(reading)
         if self._pairs and len(self._read) == 1:
             return

@@ -88,7 +88,7 @@ class ReaderOptions(ModelOptions):
         if reader.vocabulary.ends and reader.models.spelling is None:
             print(
                 "note: the model has no spelling.json, so the surprisal of a name or an unknown "
-                "word does not depend on its spelling (dntm spelling adds one)",
+                "word does not depend on its spelling (run dntm spelling to add it)",
                 file=sys.stderr,
             )
         return reader

@@ -209,7 +209,7 @@ def splits_by_ids(path: Path) -> dict[str, str]:
     """From a folder of `train.ids`, `dev.ids`, `test.ids`, or from one file.
 
     The file has headings and list items (`## dev`, `* GUM_bio_byron`), or lines of an id and its
-    split, separated by white space.
+    split, separated by whitespace.
     """
     splits: dict[str, str] = {}
     for file, number, name, split in _ids_in_folder(path) if path.is_dir() else _ids_in_file(path):

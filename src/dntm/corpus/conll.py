@@ -19,9 +19,9 @@ CoNLL-U with `Entity=` in the last column:
     1   Zaha    ...   Entity=(e1-person-1-
     2   Hadid   ...   Entity=e1)
 
-The header names the fields between the hyphens; `eid` or `GRP` is the chain. Without a header, the
-chain is the one of the first two fields that has a digit: `(3-person` and `(person-3` (AMALGUM,
-older GUM) are both chain 3, and if both or none have a digit, the document is refused. A
+The header names the fields between the hyphens; the chain is `eid` or `GRP`. Without a header, the
+chain is the field with a digit among the first two: `(3-person` and `(person-3` (AMALGUM, older
+GUM) are both chain 3. If both fields or neither have a digit, the document is refused. A
 discontinuous mention, `e1[1/2]` ... `e1[2/2]`, is represented by its longest piece. Words are the
 syntactic words: lines of multi-word tokens and empty nodes are skipped. Mentions may cross.
 """
@@ -280,7 +280,7 @@ class _ReaderU(_Reader):
     line: int = 1
     """The first line: names a document without a name."""
     chain_field: int | None = None
-    """The field of the chain, if a header names it."""
+    """Index of the field with the chain; None without a header."""
 
     def read_line(self, line: str) -> None:
         if not line.startswith("#"):

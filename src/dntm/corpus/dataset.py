@@ -31,8 +31,8 @@ FORMAT_VERSION = 1
 _HASHED = ("vocab.txt", *(f"{split}.jsonl" for split in SPLITS))
 _MANY_UNKNOWN = 0.02
 _FEW, _LONG = 15, 8
-"""Fewer entities per document with more mentions each are suspicious. OntoNotes has 15.6 with 3.2,
-LitBank 21 with 10.5; if types are read as chains, there are at most as many as types."""
+"""Fewer entities per document with more mentions each suggest that types were read as chains.
+OntoNotes has 15.6 entities with 3.2 mentions each, LitBank 21 with 10.5."""
 LEFT_OUT = ("too_many_entities", "in_no_split", "malformed", "not_of_the_corpus")
 """Why documents (or parts) are not in the dataset."""
 
@@ -286,8 +286,8 @@ def _warnings(statistics: dict[str, SplitStatistics], entities: Collection[str])
         _, _, unique, _, mentions = counted.table_1()
         if "chains" in entities and unique < _FEW and mentions > _LONG:
             found.append(
-                f"{split} has {unique:.1f} entities per document with {mentions:.1f} mentions: "
-                "check that chains and not types were read as entities"
+                f"{split} has {unique:.1f} entities per document with {mentions:.1f} mentions "
+                "each: check that the chains are not entity types"
             )
     train = statistics["train"]
     for split in ("dev", "test"):

@@ -4,17 +4,17 @@ A decision about a word never depends on later words, except the words of its ow
 name after a title.
 
 A **name** is a maximal run of capitalized words; hyphens may join them. At the beginning of a
-sentence or quotation every word is capitalized. There it is a name if its lower-case form is not
-known. It is also a name if it is in `names.yaml`, or if the text has written it with a capital
-inside a sentence before, unless the text has written it in lower case. In a line that is all
-capitals so far, only known entities and unknown words are found. A full name, its surname or first
-name, with or without a title, are one entity; of several candidates, the one mentioned last. A
-title alone refers to the entity that had the title last.
+sentence or quotation, every word is capitalized. There, a word is a name if its lower-case form is
+not known. A word in `names.yaml`, or one that occurred earlier with a capital inside a sentence, is
+also a name, unless it occurred earlier in lower case. In a line that is all capitals so far, only
+known entities and unknown words are found. A full name, its surname and its first name, with or
+without a title, are one entity. If several entities match, the most recently mentioned one is
+chosen. A title alone refers to the last entity with this title.
 
-An **unknown** word is not in the vocabulary in any spelling and is no regular form of a word in it
-(`climbed` of `climb`). It becomes an entity unless its ending or the word before it marks a verb,
-adjective or adverb. The inflected forms of an entity are the same entity. Numbers, single letters,
-abbreviations, weekdays, months and closed-class words are never entities.
+An **unknown** word is not in the vocabulary in any spelling, nor is it a regular form of a known
+word (`climbed` of `climb`). It becomes an entity unless its ending or the word before it marks a
+verb, adjective or adverb. Inflected forms of an entity are the same entity. Numbers, single
+letters, abbreviations, weekdays, months and closed-class words are never entities.
 """
 
 import re
@@ -92,7 +92,7 @@ class Lexicon:
         return self.vocabulary.row(self.spelled(token) if isinstance(token, str) else token)
 
     def has_rows(self, words: Iterable[str]) -> bool:
-        """Whether every word has a row; labels such as [1] are no words."""
+        """Whether every word has a row; labels such as [1] are ignored."""
         spelled = [self.spelled(word) for word in words if not is_label(word)]
         return not any(UNK in rows for rows in self.vocabulary.rows_of(spelled))
 
@@ -191,7 +191,7 @@ class EntityFinder:
         return w + 1, self._unknown(words, w)
 
     def _more(self, sentence: "Capitals", end: int) -> int:
-        """How many words continue a name: a capitalized word, or a hyphen and such a word."""
+        """How many words continue a name: one capitalized word, or a hyphen and such a word."""
         words = sentence.words
         hyphen = end + 1 < len(words) and words[end] == "-"
         if hyphen and any((words[w].lower(),) in self._full for w in (end - 1, end + 1)):
@@ -275,7 +275,7 @@ class EntityFinder:
         return len(full) == 2 and not any(map(self.lexicon.is_ordinary, others))
 
     def _unknown(self, words: Sequence[str], w: int) -> int | None:
-        """The entity of an unknown word: a noun, or related to one."""
+        """The entity of an unknown word; None if the word is known or not a noun."""
         word, small = words[w], words[w].lower()
         if not self.unknown or len(word) < 2 or not word.isalpha() or self.lexicon.is_known(word):
             return None
@@ -308,7 +308,7 @@ class EntityFinder:
 
 
 def _is_no_noun(small: str, before: str = "") -> bool:
-    """Whether its ending or the word before it says that an unknown word is no noun."""
+    """Whether the ending of an unknown word or the word before it rules out a noun."""
     is_infinitive = before == "to" and not small.endswith("s")
     is_no_noun = is_infinitive or before in _BEFORE_NO_NOUN or small in _INTERJECTIONS
     return is_no_noun or _NOT_NOUN.search(small) is not None

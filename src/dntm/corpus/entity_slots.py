@@ -1,10 +1,11 @@
 """Entity slots: a model has a fixed number of entity rows, and a text may have more entities.
 
-Entity k occupies slot k while slots are free. In a text that may have more entities than slots, one
-slot stays free for the next entity: when the last slot is taken, the least recently mentioned
-entity is evicted. So slots never depend on later words. What an evicted entity remembers is kept
-aside; when it returns, it takes the free slot, and its state is restored once its mention is read
-(`model.entity_memory`).
+Entity k occupies slot k while slots are free. If a text may have more entities than slots, one slot
+is kept free for the next entity: when the last slot is taken, the least recently mentioned entity
+is evicted. Slots therefore never depend on later words. The state of an evicted entity is stored.
+When the entity is mentioned again, it takes the free slot, and its state is restored after the
+mention (`model.entity_memory`). A reader always keeps one slot free; a document of a dataset does
+so only if it has more entities than slots.
 
 If one sentence mentions more entities than there are slots, the rest are read as unknown words.
 """
@@ -17,14 +18,14 @@ from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, row_of_entity
 
 NOBODY = 1 << 40
-"""The occupant of a free slot that had one before."""
+"""Stands for the occupant of a slot that an eviction has freed."""
 
 
 class Eviction(NamedTuple):
-    """A slot is reassigned: it becomes free, or an entity returns."""
+    """A slot is reassigned: its entity is evicted, or an evicted entity returns."""
 
     position: int
-    """The first token of the sentence, from 0, that is predicted with the new occupant."""
+    """Index of the first token in the sentence that is predicted with the new occupant."""
     slot: int
     """From 1, like entities."""
     entity: int
@@ -37,7 +38,7 @@ class SlotAllocator:
     """Assigns slots to entities, sentence by sentence."""
 
     def __init__(self, slots: int, *, evicts: bool = False) -> None:
-        """With `evicts`, one slot stays free."""
+        """If `evicts`, one slot is kept free."""
         self._free = dict.fromkeys(range(1, slots + 1))
         self._evicts = evicts
         self._slot: dict[int, int] = {}
@@ -68,7 +69,7 @@ class SlotAllocator:
         return slots, evictions
 
     def _evict(self, position: int, here: set[int]) -> list[Eviction]:
-        """Free the slot of the oldest entity outside the sentence if no slot is free."""
+        """If no slot is free, evict the least recently mentioned entity outside the sentence."""
         oldest = next((entity for entity in self._slot if entity not in here), None)
         if self._free or not self._evicts or oldest is None:
             return []
@@ -102,7 +103,7 @@ class SentenceStrings(NamedTuple):
     rows: Sequence[int]
     """<bos>, the row of every token, <eos>."""
     words: Sequence[int]
-    """The row of each token's first word, <unk> if it has none; <eos>."""
+    """The row of each token's first word (<unk> if it has none), and <eos>."""
     evictions: Sequence[Eviction]
 
 
@@ -117,7 +118,7 @@ class DocumentRows:
     widths: Sequence[Sequence[int]] = ()
     """The number of rows of every token of each sentence, if a token can have several."""
     strings: Sequence[SentenceStrings] = ()
-    """Of each sentence, if the words of mentions are known."""
+    """One per sentence, if the words of mentions are known."""
 
     def part(self, start: int, count: int) -> "DocumentRows":
         """Some consecutive sentences."""

@@ -3,22 +3,22 @@ r"""Plain text: paragraphs, sentences and words, with the position of every word
 Words follow the conventions of the annotated corpora (OntoNotes, GUM, LitBank), so that a model
 trained on those reads plain text in the same tokens:
 
-- letters stay together, with the digits after them (H5N1); a hyphen, a slash or any other sign is a
-  word of its own;
+- letters stay together, with the digits after them (H5N1); hyphens, slashes and all other signs are
+  separate words;
 - clitics are separated: do|n't, Mary|'s, they|'ll; other apostrophes inside names stay (O'Neill);
-- numbers keep inner points and commas (3.14, 10,000); initials and abbreviations keep their point
-  (U.S., Ph.D., Mr., No. before a number); several points are one word (...);
+- numbers keep inner periods and commas (3.14, 10,000); initials and abbreviations keep their period
+  (U.S., Ph.D., Mr., No. before a number); several periods are one word (...);
 - with inline markup, [3] is one word and a mention of entity 3.
 
-A sentence ends at . ! ? or ... and any closing quotes, brackets and references [3], if white space
-and a capital, a digit, an opening quote or an emoji follow. It does not end after a title (Mr.), an
-item number (2.1.), or a quotation before a name and a verb of speech. After other abbreviations
-(Jan., U.S., J.) it ends only before a capitalized pronoun or closed-class word. The end of a
-paragraph always ends a sentence.
+A sentence ends at . ! ? or ... and any closing quotes, brackets and references [3], if whitespace
+and a capital, a digit, an opening quote or an emoji follow. It does not end after a title (Mr.),
+after an item number (2.1.), or after a quotation that precedes a name and a verb of speech. After
+other abbreviations (Jan., U.S., J.) it ends only before a capitalized pronoun or closed-class word.
+The end of a paragraph always ends a sentence.
 
 A word is `text[start:end]`. For lookup, letters and their accents are composed (NFC), and invisible
 characters (soft hyphen, byte order mark, variation selector) are removed; they belong to the span
-of the word next to them. No word contains white space.
+of the word next to them. No word contains whitespace.
 """
 
 import re
@@ -36,7 +36,7 @@ _NEVER_LAST, _ABBREVIATIONS, _NUMBERED = (
     "|".join(_ENGLISH[kind].split()) for kind in ("never_last", "abbreviations", "numbered")
 )
 _STARTERS = frozenset(f"{_ENGLISH['pronouns']} {_ENGLISH['closed']}".title().split())
-"""Words that begin a sentence, if they are capitalized after an abbreviation or a quotation."""
+"""Capitalized words that begin a new sentence after an abbreviation or a quotation."""
 
 WORD_RULES = (
     r"[A-Za-z]++(?![\w.'’])",  # most words: no rule below can apply to them
@@ -169,7 +169,7 @@ _MOST_ACCENTS = 30
 def _letters(text: str) -> tuple[str, Sequence[str], list[int] | None]:
     """One base character per letter, each letter's NFC form, and the start of each letter.
 
-    A letter includes its accents and the invisible characters after it (after white space: before
+    A letter includes its accents and the invisible characters after it (after whitespace: before
     it). The starts are None if every character of the text is a letter of its own.
     """
     if text.isascii() or not re.search(f"[{_EXTENDING}]", text):
@@ -300,7 +300,7 @@ _NOT = ("n't", "n’t")
 
 
 def as_prose(words: Iterable[str]) -> str:
-    """Join words to running text; a hyphen joins two words."""
+    """Join words into running text, without spaces around hyphens."""
     written = list(words)
     prose = "".join(s + word for s, word in zip(spaces_before(written), written, strict=True))
     return prose.replace(" - ", "-")

@@ -136,7 +136,7 @@ class Vocabulary:
         return "first" if self.settings is None else self.settings.entities_from
 
     def spelled(self, word: str) -> str:
-        """The word as the vocabulary writes words: case and quotes."""
+        """The word with the case and the quotes of the vocabulary."""
         word = word.lower() if self.lower_case else word
         return straightened(word) if self._straightens else word
 

@@ -1,14 +1,14 @@
 """CoreMemory: the entity memory of a pretrained core (beyond the paper).
 
-Contexts are states of the core itself instead of a BiLSTM's:
+Contexts are states of the core instead of a BiLSTM:
 
     d'_e = ReLU(W_hd [n(g_{t-1}); n(g_end)] + b_d),   n(g) = g / rms(g)          for Eq. 6
 
-g are the states after two thirds of the layers. g_{t-1} is the one before the mention, g_end the
-one at the end of its sentence; both were read
-with d_{e,i-1}, so the model reads left to right, sentence by sentence. For training, a first pass
-without gradients makes the contexts; a second one reads all sentences at once. Both give the same
-h. Gradients reach the memory through x_e and y_e, but not through the states in the contexts.
+g are the states after two thirds of the layers: g_{t-1} before the mention and g_end at the end of
+its sentence. Both are computed with d_{e,i-1}, so the model reads left to right, sentence by
+sentence. In training, a first pass without gradients computes the contexts, and a second pass reads
+all sentences at once. Both passes give the same h. Gradients reach the memory through x_e and y_e,
+but not through the states in the contexts.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class CoreMemory(EntityMemory):
         self.b_d = nn.Parameter(torch.empty(config.context_dim))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights; W_hd preserves the variance of its input through the ReLU."""
+        """Initialize the weights; W_hd preserves the variance of its input through the ReLU."""
         nn.init.kaiming_uniform_(self.W_hd, nonlinearity="relu", generator=generator)
         nn.init.zeros_(self.b_d)
         assert self.merging is not None
@@ -69,7 +69,7 @@ class CoreMemory(EntityMemory):
         Float[Tensor, "states state_dim"],
         tuple[Float[Tensor, "places hidden_dim"], PastState] | None,
     ]:
-        """The table of all states; without gradients, also what the core has read."""
+        """The table of all states; without gradients, also the output and the state of the core."""
         assert isinstance(core, PretrainedCore)
         h, middle, after = self._read_ahead(window, words[0], state, W_dx, core, past)
         table = self._table(window, middle, state, dropout)
@@ -85,9 +85,9 @@ class CoreMemory(EntityMemory):
         core: PretrainedCore,
         past: PastState,
     ) -> tuple[Float[Tensor, "places hidden_dim"], Float[Tensor, "places hidden_dim"], PastState]:
-        """Read left to right, each sentence with the states of the entities before it.
+        """Read left to right, each sentence with the entity states from before the sentence.
 
-        Sentences that mention nothing that the others have just merged are read together.
+        Sentences are read together if none of them uses a state that another one updates.
         """
         layout, merges = window.layout, window.merges
         assert self.merging is not None

@@ -28,7 +28,7 @@ from dntm.model.output_layer import Query, Scores
 from dntm.model.parameters import Parameters, State
 
 MEMORY = "memory"
-"""The part that d_e belongs to."""
+"""The name of the entity memory in `parts`."""
 POSITIONS = 512
 """Positions that are scored at once."""
 
@@ -38,14 +38,14 @@ class DynamicTextModel(Parameters):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What `without` can leave out: the memory and the extensions."""
+        """The parts that `without` can leave out: the memory and the extensions."""
         return (MEMORY,) * (self.config.variant != "baseline") + self.config.extensions
 
     def without(self, parts: Collection[str]) -> "DynamicTextModel":
-        """The model without some of its parts; it shares all other weights.
+        """A model without some parts; it shares all other weights with this model.
 
-        Without memory every d_e is zero: the model is the baseline (A) with the same weights, and
-        without the extensions that read d_e.
+        Without memory, every d_e is zero: the result is variant A with the same weights and without
+        the extensions that need d_e.
         """
         if odd := [part for part in parts if part not in self.parts]:
             found = ", ".join(self.parts) or "none"
@@ -159,7 +159,7 @@ class BlockScores(NamedTuple):
     entropies: list[Float[np.ndarray, " predicted"]]
     """Entropy (nats) of the distribution at each of them."""
     rows: list[RowScores]
-    """Other rows at each of them, of each document; empty unless asked for."""
+    """Scores of other rows at each of them; empty unless `words` are given."""
     begins: Float[Tensor, "sentences entities context_dim"]
     """d of every slot before each sentence, with the occupants that its mentions refer to."""
     ends: Float[Tensor, "sentences entities context_dim"]
@@ -175,7 +175,7 @@ def score_block(
     state: State,
     words: Int[np.ndarray, " predicted"] | None = None,
 ) -> BlockScores:
-    """Read and score a window; `words` are the rows of the words that mentions begin with."""
+    """Read and score a window; `words` has the row of the first word of each token."""
     found, blocks, start = read(model, window, state), list[tuple[Tensor, ...]](), 0
     for asked, scores in scored(model, found):
         chunk = slice(start, start := start + len(asked.h))
@@ -195,7 +195,7 @@ def score_block(
 def _other_rows(
     model: Parameters, asked: Query, scores: Scores, words: Int[np.ndarray, " tokens"]
 ) -> tuple[Float[Tensor, "tokens rows"], Float[Tensor, " tokens"]]:
-    """Special and entity rows, and the row of a word; <unk> stands for the target."""
+    """Log-probabilities of special and entity rows, and of `words` (<unk>: of the target)."""
     first = np.arange(entity_rows(model.config.entities).stop)
     rows, column = np.unique(np.concatenate([first, words]), return_inverse=True)
     found = model.output.log_p_of(asked, indices(rows, asked.h), scores.total)

@@ -7,13 +7,14 @@ s is the string of the next token: a word, or the words of a mention. q and r ar
 that p is a distribution. A known entity has been mentioned and has a slot.
 
 Words are scored from left to right. P(w_1 ... w_j) is the probability that s begins with these
-words, the sum over the same routes:
+words, a sum over the same terms:
 
     surprisal(w_j) = -log P(w_1 ... w_j) / P(w_1 ... w_{j-1})
     surprisal(w_1) = -log P(w_1) - log p(s') / P(s')             s': the string before
 
-The second part is the end of s', which becomes known with the next word. So a word costs the same
-whatever follows it. How the text is divided into mentions decides only what the model reads next.
+The second term is the surprisal of the end of s', which is known only when the next word is read.
+The surprisal of a word therefore does not depend on later words. The division of the text into
+mentions only affects what the model reads next.
 """
 
 from collections.abc import Sequence
@@ -31,16 +32,16 @@ _END = Spelled((-np.inf,), -np.inf)
 
 
 Surprisals = list[list[float]]
-"""Of every word of every token of a sentence."""
+"""The surprisal of every word of every token of a sentence."""
 
 
 class RowScores(NamedTuple):
-    """What a model says before each token of a sentence."""
+    """Log-probabilities that a model assigns before each token of a sentence."""
 
     first: Float[np.ndarray, "tokens rows"]
-    """Log-probability of the rows of special tokens and entities."""
+    """Of the rows of special tokens and entities."""
     word: Float[np.ndarray, " tokens"]
-    """Log-probability of the row of the token's first word."""
+    """Of the row of the token's first word."""
 
 
 class StringReader:
@@ -54,14 +55,14 @@ class StringReader:
         self._entity: dict[int, int] = {}
         """The known entity of each row."""
         self._forms: dict[int, Forms] = {}
-        """Of every entity mentioned, evicted ones included."""
+        """The forms of every mentioned entity, including evicted entities."""
         self._rows: dict[str, frozenset[int]] = {}
-        """The rows of known entities with a word in their forms."""
+        """For each word, the rows of known entities whose forms contain it."""
         self._weight = np.ones(entity_rows(entities).stop)
-        """How much of each row's probability q spells."""
+        """The share of each row's probability that is distributed by q."""
         self._weight[EOS] = 0
         self._ends = [0.0] * models
-        """For each model, -log p(s) / P(s) of the last string."""
+        """For each model, -log(p(s) / P(s)) of the last string."""
 
     @property
     def rows(self) -> int:
@@ -128,7 +129,7 @@ class StringReader:
         return found
 
     def _known_forms(self, word: str) -> list[tuple[int, Words, float]]:
-        """The row, form and share of every known form that begins with a word."""
+        """The row, form and share of every known form that begins with this word."""
         found = []
         for row in self._rows.get(word, ()):
             forms = self._forms[self._entity[row]]
@@ -137,7 +138,7 @@ class StringReader:
         return found
 
     def _change(self, row: int, entity: int | None, weight: float) -> None:
-        """Another entity, or none, in a row; or other forms of the same."""
+        """Set the entity of a row (or none), or update the forms of its entity."""
         if (before := self._entity.pop(row, None)) is not None:
             for word in {word for form in self._forms[before].counts for word in form}:
                 self._rows[word] = self._rows.get(word, frozenset()) - {row}

@@ -273,7 +273,7 @@ class OutputLayer(nn.Module):
     def log_p_of(
         self, query: Query, rows: Int[Tensor, " rows"], total: Float[Tensor, " tokens"]
     ) -> Float[Tensor, "tokens rows"]:
-        """The log-probability of some rising rows at each position, given the `Scores.total`."""
+        """Log-probabilities of `rows` (ascending) at each position, given `Scores.total`."""
         found = self._logits_of(query, slice(None), rows) - total.unsqueeze(1)
         if query.copies is None:
             return found

@@ -24,10 +24,10 @@ from dntm.model.output_layer import MASKED, OutputLayer, Query
 from dntm.model.term import Term
 
 MIDDLE = 2 / 3
-"""Depth of the middle layer: its states tell entities apart better than the last ones, which are
-specialized in the next token."""
+"""Relative depth of the middle layer. Its states distinguish entities better than those of the last
+layer, which are specialized for the next token."""
 ALTERNATIVES = 16
-"""Alternative sentences that are read in one call; each has a copy of the past in memory."""
+"""Alternative sentences per call; each needs a copy of the past in memory."""
 
 
 class Past(NamedTuple):
@@ -36,7 +36,7 @@ class Past(NamedTuple):
     keys: tuple[tuple[Tensor, Tensor], ...]
     """Keys and values of every layer."""
     h: Float[Tensor, "depths hidden_dim"]
-    """The last state, and that of the middle layer."""
+    """The last states of the last and the middle layer."""
 
     def detach(self) -> "Past":
         """The same values without gradients."""
@@ -123,7 +123,7 @@ class PretrainedCore(nn.Module):
     def read(self, documents: Sequence[Unread]) -> list[ReadOn]:
         """Read the next sentences of some documents.
 
-        Alternatives with the same past and sentence lengths, as in the cloze test, share a call.
+        Alternatives with the same past and sentence lengths (cloze test) are read in one call.
         """
         groups: dict[tuple[int, bytes], list[int]] = {}
         for number, (_, begins, past) in enumerate(documents):
@@ -143,7 +143,7 @@ class PretrainedCore(nn.Module):
         begins: Bool[np.ndarray, " time"],
         past: Past | None,
     ) -> list[ReadOn]:
-        """Read sentences after the same past."""
+        """Read alternatives with the same past."""
         from transformers import DynamicCache
 
         count, real = len(x), ~begins
@@ -177,7 +177,7 @@ class PretrainedCore(nn.Module):
 class BaseEmbedding(DynamicEmbedding):
     """The frozen input embeddings of a base model, and learned rows for entities.
 
-    A part of the rows is shared by all entities, so that it is learned from every mention.
+    A row is the sum of a vector shared by all entities, learned from every mention, and its own.
     """
 
     def __init__(self, base: BaseModel, entities: int, context_dim: int | None) -> None:
@@ -216,7 +216,7 @@ def _begin(
     at: Float[Tensor, " dim"],
     generator: torch.Generator | None,
 ) -> None:
-    """Start the shared part of all rows at a mean name, and their own parts near zero."""
+    """Initialize the shared part of all rows with `at`, and their own parts near zero."""
     nn.init.normal_(own, std=0.1 * float(at.pow(2).mean().sqrt()), generator=generator)
     with torch.no_grad():
         shared.copy_(at)
@@ -244,7 +244,7 @@ class BaseOutput(OutputLayer):
 class EntityRows(Term):
     """The learned output embeddings y_e and biases b_e of entities.
 
-    A part of y_e is shared by all entities, so that it is learned from every mention.
+    y_e is the sum of a vector shared by all entities, learned from every mention, and its own.
     """
 
     def __init__(self, base: BaseModel, entities: int) -> None:

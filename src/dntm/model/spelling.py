@@ -1,17 +1,17 @@
 """Spelling: the probability of a string of one or more words (beyond the paper).
 
     q(s)     = lambda U(s) + (1 - lambda) C(s)                           a new string
-    r(s | e) = a_n F(s | e) + b_n [s = last(e)] + c_n W(s | e) + d_n q(s)     a mention of e again
+    r(s | e) = a_n F(s | e) + b_n [s = last(e)] + c_n W(s | e) + d_n q(s)     another mention of e
 
 U is the relative frequency of s among the first mentions and unknown words of the training text. C
 is a character n-gram model of these strings (`NGram`): a blank ends a word, <eos> ends the string.
 n is the number of mentions of e so far, F the relative frequency of its forms, last(e) its last
 form, and W the uniform distribution over the single words of its forms (*Brandt* after *Anna
 Brandt*). lambda and the shares a, b, c, d (for a few ranges of n) maximize the likelihood of the
-dev split, whose strings U has not seen (expectation maximization).
+dev split, whose strings are not counted in U (expectation maximization).
 
 `spelling.json` holds the strings with their counts, from which U and C are computed, and the
-weights. Several words of a string are joined by blanks.
+weights. The words of a string are joined by blanks.
 
 Departure: the paper's model predicts entities and <unk>, not their words.
 """
@@ -36,19 +36,19 @@ from dntm.settings import read_json
 FILE = "spelling.json"
 FORMAT_VERSION = 1
 ORDER = 6
-"""Of the character n-grams."""
+"""Order of the character n-gram model."""
 STRINGS = 30_000
-"""The most frequent strings are kept."""
+"""Number of strings that are kept, the most frequent ones."""
 MENTIONS = (2, 3, 5, 9)
 """The ranges of n begin at 1 and at these numbers."""
 _CODE_POINTS = 0x110000
-"""A character outside the alphabet is any code point of Unicode."""
+"""The code points of Unicode. A character outside the alphabet can be any other code point."""
 _STEPS = 100
-"""Of expectation maximization."""
+"""Steps of expectation maximization."""
 _CACHED = 200_000
-"""Strings whose q is kept."""
+"""Strings whose q is cached."""
 _LOWEST = -700.0
-"""Log-probabilities below have no exponential."""
+"""Lower log-probabilities are raised to this value, since their exponential is zero."""
 
 Words = tuple[str, ...]
 """A string, as the vocabulary spells its words."""
@@ -65,11 +65,11 @@ class Spelled(NamedTuple):
     begins: tuple[float, ...]
     """That a string begins with its first word, its first two words, ..."""
     whole: float
-    """That a string is this one."""
+    """That the whole string is this one."""
 
 
 class FormShares(NamedTuple):
-    """a, b, c and d of r: how an entity is mentioned again."""
+    """The weights a, b, c and d of r."""
 
     frequent: float
     last: float
@@ -78,14 +78,14 @@ class FormShares(NamedTuple):
 
 
 class Forms(NamedTuple):
-    """The strings that have mentioned an entity."""
+    """The strings that have mentioned an entity so far."""
 
     counts: Mapping[Words, int] = {}
     last: Words = ()
 
     @property
     def mentions(self) -> int:
-        """Their number."""
+        """The number of mentions."""
         return sum(self.counts.values())
 
     def after(self, words: Words) -> "Forms":
@@ -93,7 +93,7 @@ class Forms(NamedTuple):
         return Forms({**self.counts, words: self.counts.get(words, 0) + 1}, words)
 
     def strings(self, shares: FormShares) -> dict[Words, float]:
-        """What r adds up to for each string, without q."""
+        """r(s | e) of each string, without the term d_n q(s)."""
         found = {form: shares.frequent * n / self.mentions for form, n in self.counts.items()}
         found[self.last] += shares.last
         single = {(word,) for form in self.counts for word in form}
@@ -108,7 +108,7 @@ class Spelling:
     def __init__(
         self, counts: Mapping[str, int], known: float, shares: Sequence[FormShares]
     ) -> None:
-        """`known` is lambda, `shares` are those of each range of n."""
+        """`known` is lambda; `shares` has one item for each range of n."""
         self.counts, self.known, self.shares = counts, known, tuple(shares)
         characters = Counter(character for string in counts for character in string)
         ranked = sorted({*characters, " "}, key=lambda c: (-characters[c], c))
@@ -122,7 +122,7 @@ class Spelling:
         self._cache: dict[Words, Spelled] = {}
 
     def q(self, strings: Iterable[Words]) -> list[Spelled]:
-        """Strings under q; new ones are computed together."""
+        """Log-probabilities of strings under q; uncached strings are computed together."""
         strings = list(strings)
         if len(self._cache) > _CACHED:
             self._cache.clear()
@@ -141,7 +141,7 @@ class Spelling:
         return np.fromiter(rows, dtype=np.int64)
 
     def _spell(self, strings: Sequence[Words]) -> Iterator[Spelled]:
-        """Strings under C. A word has at least one character."""
+        """Log-probabilities of strings under C. A word has at least one character."""
         rows, blank = self._rows(map(" ".join, strings)), self._alphabet.row(" ")
         p, *ends = (
             self._characters.probabilities(rows, others)
@@ -160,7 +160,7 @@ class Spelling:
             yield Spelled(tuple(begins.tolist()), float(until[-1]))
 
     def _mixed(self, words: Words, spelled: Spelled) -> Spelled:
-        """From C to q."""
+        """Turn log-probabilities under C into log-probabilities under q."""
 
         def mixed(count: int, log_c: float) -> float:
             log_c += math.log1p(-self.known)
@@ -256,9 +256,9 @@ def mentions_of(
 
 
 def _maximize(events: Sequence[Sequence[float]], parts: int) -> list[float]:
-    """The weights of a mixture that maximize the likelihood of events, given that of each part.
+    """The mixture weights that maximize the likelihood of events, given that of each part.
 
-    One more event for each part keeps its weight above zero.
+    One additional event for each part keeps its weight above zero.
     """
     p, weights = np.array([*np.eye(parts).tolist(), *events]), np.full(parts, 1 / parts)
     for _ in range(_STEPS):

@@ -1,7 +1,7 @@
-"""Models of one text with an open vocabulary: nats per word and bits per character.
+"""Comparison of models with an open vocabulary: nats per word and bits per character.
 
-All models use one spelling, so that only their probabilities of rows differ. Unlike perplexities
-over rows, these numbers can be compared with those of any other model of the same text.
+All models use the same spelling, so only their probabilities of rows differ. Unlike perplexities
+over rows, these numbers are comparable with those of any other model on the same text.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ def compare(
 ) -> dict[str, dict[str, float]]:
     """The scores of both models of a reader and, if given, of an n-gram model.
 
-    The surprisal of sentence ends is included; they are no words.
+    The surprisal of sentence ends is included, but they are not counted as words.
     """
     engine, nats, words, characters = reader.engine, dict[str, float](), 0, 0
     texts = [as_text(document) for document in documents]

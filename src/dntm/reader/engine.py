@@ -64,7 +64,7 @@ class ModelPair:
     static_name: str
     """What the static model is, in words."""
     spelling: Spelling | None = None
-    """The probabilities of strings; None: a model of pieces, or saved without them."""
+    """String probabilities; None for a model of pieces, or without spelling.json."""
 
     @classmethod
     def load(
@@ -133,7 +133,7 @@ class SentenceScores:
     """<bos>, and the row of every token; of a token with several rows, the first."""
     strings: SentenceStrings | None = None
     others: Sequence[RowScores] = ()
-    """Other rows under both models, for the strings."""
+    """Scores of other rows under both models, from which strings are scored."""
 
     def by_token(self, widths: Sequence[int]) -> "SentenceScores":
         """From scores of rows to scores of tokens; an entropy is that before the first row."""
@@ -181,7 +181,7 @@ class Engine:
         return SlotAllocator(self.models.vocabulary.entities, evicts=True)
 
     def strings(self, models: int = 2) -> StringReader | None:
-        """Scores the strings of a text for some models, if there is a spelling."""
+        """A scorer of strings for this number of models; None without a spelling."""
         spelling, entities = self.models.spelling, self.models.vocabulary.entities
         return None if spelling is None else StringReader(spelling, entities, models)
 
@@ -192,7 +192,7 @@ class Engine:
     def encode_words(
         self, sentences: Sequence[Sequence[Word]], slots: SlotAllocator
     ) -> DocumentRows:
-        """The same with the rows of the words that mentions begin with, if strings are scored."""
+        """Like `encode`, with the strings of all tokens if the model has a spelling."""
         encoded = self.encode(([word.token for word in words] for words in sentences), slots)
         if self.models.spelling is None:
             return encoded

@@ -78,10 +78,10 @@ class Reader:
         """Load a run folder or a checkpoint; if `path` is omitted, the bundled model.
 
         `static` is the checkpoint of a baseline to compare with, or "default" for that of the
-        bundled model. `resolver` finds the entities of
-        texts that are read with entities="resolver". Single `precision` is faster; values then
-        differ by about 1e-6 between batches. Both models are used `without` some parts: "memory",
-        or extensions such as "pointer".
+        bundled model. `resolver` finds the entities of texts that are read with
+        entities="resolver". Single `precision` is faster; values then differ by about 1e-6 between
+        batches. `without` leaves out parts of both models: "memory", or extensions such as
+        "pointer".
         """
         static = BUNDLED / "static" if str(static) == DEFAULT else static
         return cls(ModelPair.load(path, static, precision, without), resolver)
@@ -129,7 +129,7 @@ class Reader:
         return read_texts(self.engine, prepared, unit, self.meanings if meanings else None)
 
     def _prepared(self, index: int, text: Text, entities: Kinds) -> PreparedText:
-        """One of several texts; an error says which."""
+        """Prepare one of several texts; errors name its index."""
         try:
             return self.prepare(text, entities)
         except ValueError as error:

@@ -2,9 +2,10 @@
 
     surprisal(w_t) = -log p(w_t | w_1 ... w_{t-1})      bits or nats, see `model.open_vocabulary`
 
-Every predicted token has a surprisal, including the end of each sentence, so that the surprisals of
-a text sum to its own. It is the entity surprisal, -log p of the token's row (Eq. 1), and the
-spelling surprisal: the rest, negative if the string is likely in other ways too.
+Every predicted token has a surprisal, including the end of each sentence, so the surprisals of all
+tokens sum to the surprisal of the text. It is the sum of the entity surprisal, -log p of the
+token's row (Eq. 1), and the spelling surprisal, which is negative if other rows make the same
+string likely.
 
 An entity is described after each sentence that mentions it: d_{e,i}, the words nearest to its x_e
 and y_e (Eqs. 9 and 10), and what the sentence changed.
@@ -43,7 +44,7 @@ COLUMNS = (
     *("unigram_surprisal", "entropy_reduction", *SURPRISALS),
 )
 """Columns of a table with one row per token. Paragraphs, sentences and positions count from 1,
-characters (`start`, `end`) and white-space separated words (`word_index`) from 0; unknown is 0 or
+characters (`start`, `end`) and whitespace-separated words (`word_index`) from 0; unknown is 0 or
 1."""
 WORD_COLUMNS = (
     *("document", "paragraph", "sentence", "word_index", "start", "end", "word", "tokens"),
@@ -51,7 +52,7 @@ WORD_COLUMNS = (
     *("character_count", "unigram_surprisal", "entropy_reduction", *SURPRISALS),
     *("end_surprisal", "end_static_surprisal"),
 )
-"""Columns of a table with one row per white-space separated word; see `word_rows`."""
+"""Columns of a table with one row per whitespace-separated word; see `word_rows`."""
 
 
 def check_unit(unit: str) -> None:
@@ -89,10 +90,10 @@ class TokenReading(Plain):
     """`first_mentions` or `reappearing` for a mention; `following` for another token right after a
     mention; else `non_entities`."""
     parts: Sequence[tuple[int, float, float]]
-    """Of each of its words: the index of the white-space separated word that it is in, and its
+    """For each of its words: the index of the whitespace-separated word that contains it, and its
     surprisal under both models."""
     entity_surprisal: float
-    """-log p of its row: of the entity, the word or <unk>."""
+    """-log p of its row: that of the entity, of the word or of <unk>."""
     static_entity_surprisal: float
     """The same under the static model."""
     unknown: bool = False
@@ -109,10 +110,10 @@ class TokenReading(Plain):
     span: tuple[int, int] = (0, 0)
     """Its characters in the text; the end of a sentence is empty and follows the last token."""
     words: tuple[int, int] = (0, 0)
-    """The range of white-space separated words that it covers."""
+    """The range of whitespace-separated words that it covers."""
     unigram_surprisal: float | None = None
-    """That of the word's share of the training text; None for mentions, and if the vocabulary has
-    no counts."""
+    """-log of the word's relative frequency in the training text; None for mentions, and if the
+    vocabulary has no counts."""
 
     @property
     def surprisal(self) -> float:
@@ -251,7 +252,7 @@ class Reading:
 
     @property
     def characters(self) -> int:
-        """The number of characters of the running text, one for the end of each sentence."""
+        """The number of characters of the running text, plus one for each sentence end."""
         sentences = ((t.word for t in s.tokens if not t.end) for s in self.sentences)
         return sum(len(as_prose(words)) + 1 for words in sentences)
 
@@ -317,10 +318,10 @@ class Reading:
     def word_rows(self) -> Iterator[tuple[object, ...]]:
         """One row of `WORD_COLUMNS` per word of `text.split()`, in order.
 
-        Surprisals are summed over the tokens of a word. The surprisal of a mention of several words
-        (`mention_words`) is divided among them; its entity surprisal is on the first one
-        (`mention_part` 1). The end of a sentence belongs to its last word. So the columns sum to
-        the text's surprisal. A word without visible characters has no token.
+        Surprisals are summed over the tokens of a word. Every word of a mention has its own
+        surprisal; the first one (`mention_part` 1) has the entity surprisal. The last word of a
+        sentence has the surprisal of the sentence end, so the columns sum to the surprisal of the
+        text. A word without visible characters has no token.
         """
         words = enumerate(re.finditer(r"\S+", self.text))
         last = self.sentences[0]

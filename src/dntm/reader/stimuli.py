@@ -4,8 +4,8 @@ A table is CSV, TSV or JSON lines, optionally gzipped. The delimiter of CSV and 
 frequent one in the header line: tab, comma or semicolon.
 
 A region is marked in the text, as in `The key to the cabinets [[is]] rusty.`, or a column of the
-table holds its words. It consists of whole white-space separated words: all those of which a
-character is marked. Marks are removed before the text is read.
+table holds its words. It consists of whole whitespace-separated words: every word with at least one
+marked character. Marks are removed before the text is read.
 """
 
 import csv
@@ -34,9 +34,9 @@ class Stimulus(NamedTuple):
     values: Mapping[str, Any]
     """All columns, unchanged."""
     texts: Sequence[str]
-    """Without marks."""
+    """The texts without marks."""
     regions: Sequence[Mapping[str, range]]
-    """The regions of each text: name and white-space separated words."""
+    """The regions of each text: name and indices of whitespace-separated words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,20 +44,21 @@ class StimulusConfig:
     """The columns of a table of stimuli."""
 
     text_column: tuple[str, ...] = ()
-    """Read a table (CSV, TSV or JSON lines): the column with the texts. Every row is a text of its
-    own, and its other columns are kept. Two columns: minimal pairs, one output row per pair."""
+    """Read a table (CSV, TSV or JSON lines) with the texts in this column. Every row is an
+    independent text, and its other columns are copied to the output. Two columns: minimal pairs,
+    one output row per pair."""
     region_column: str | None = None
-    """Tables: a column with the words of a region, which must occur once in the text. Regions can
-    also be marked in the text: The key [[is]] rusty."""
+    """Tables: a column with the words of a region, which must occur exactly once in the text.
+    Regions can also be marked in the text: The key [[is]] rusty."""
     region_names: str | None = None
     """Tables: a column with the names of the marked regions, separated by spaces. If omitted,
     regions are numbered 1, 2, ..."""
     group_by: str | None = None
-    """Minimal pairs: print the accuracy for each value of this column, too. A pair is correct if
+    """Minimal pairs: also print the accuracy for each value of this column. A pair is correct if
     the first text has the lower surprisal."""
 
     def read(self, path: Path, name: str, skipped: list[str] | None = None) -> list[Stimulus]:
-        """The stimuli of a file, which has this name in errors.
+        """Read the stimuli of a file; `name` is its name in error messages.
 
         A malformed row raises InputError, or is skipped and listed in `skipped` if that is given.
         """
@@ -81,13 +82,13 @@ class StimulusConfig:
         return found
 
     def _columns(self, header: Any) -> list[str]:
-        """The names of the columns; ValueError if they are not as expected."""
+        """The names of the columns; ValueError if a name is missing, empty or duplicate."""
         columns = list(parse_json(header)) if isinstance(header, bytes) else header
         if isinstance(header, Exception):
             raise header
         for column, count in Counter(columns).items():
             if count > 1 or not column.strip():
-                raise ValueError(f"{count} columns named {column!r}, expected a name for each")
+                raise ValueError(f"{count} columns named {column!r}, expected unique names")
         for column in (*self.text_column, self.region_column, self.region_names, self.group_by):
             if column is not None and column not in columns:
                 raise ValueError(f"no column {column!r}, found {', '.join(columns)}")
@@ -115,7 +116,7 @@ class StimulusConfig:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Any]]:
-    """The header and the rows, each with its first line: cells, a line of JSON, or an error."""
+    """The number of the first line of each row, and its cells, JSON line or error."""
     lines = numbered_lines(path)
     first = next(lines, (1, b""))
     lines = chain([first], lines)
@@ -166,7 +167,9 @@ def without_marks(marked: str) -> tuple[str, list[range]]:
     for start, end in zip(places[:-1:2], places[1::2], strict=True):
         region = range(bisect_right(ends, start), bisect_left(starts, end))
         if not region or (regions and region[0] < regions[-1].stop):
-            raise ValueError(f"region {text[start:end]!r} in {marked!r}, expected words of its own")
+            raise ValueError(
+                f"region {text[start:end]!r} in {marked!r}, expected words of no other region"
+            )
         regions.append(region)
     return text, regions
 
@@ -181,7 +184,7 @@ def summary_keys(stimuli: Iterable[Stimulus]) -> list[str]:
 def summarize(reading: Reading, regions: Mapping[str, range]) -> dict[str, float]:
     """The number of words and the sum of each measure, for a text and for its regions.
 
-    Ends of sentences count for the text and not for regions.
+    Sentence ends are included in the sums of the text, but not in those of regions.
     """
     rows: list[dict[str, Any]] = [
         dict(zip(WORD_COLUMNS, row, strict=True)) for row in reading.word_rows()

@@ -89,7 +89,7 @@ class ReadingBuilder:
         """The readings of the next sentences."""
         first, end = self.index, self.index + len(scores)
         words = self.text.sentences[first:end]
-        if self.strings is not None:  # together, which is faster
+        if self.strings is not None:  # computing q together is faster
             self.strings.spelling.q(w for s in scores if s.strings for w in s.strings.strings)
         tokens = [list(self._tokens(w, s)) for w, s in zip(words, scores, strict=True)]
         entities = self._entities(tokens, scores) if self._meanings else [()] * len(scores)
@@ -162,7 +162,7 @@ class ReadingBuilder:
     def _parts(
         self, words: Sequence[Word], scores: SentenceScores
     ) -> Iterator[list[tuple[int, float, float]]]:
-        """See `TokenReading.parts`. Without a spelling, the first word of a mention has it all."""
+        """`TokenReading.parts` of each token; without a spelling, first words have it all."""
         if self.strings is None or scores.strings is None:
             both = [
                 [
@@ -180,7 +180,7 @@ class ReadingBuilder:
             yield list(zip(places, *values, strict=True))
 
     def _words_at(self, start: int, end: int) -> tuple[int, int]:
-        """The range of white-space separated words that these characters belong to."""
+        """The range of whitespace-separated words that these characters belong to."""
         places = (min(start, end - 1), end - 1)
         first, last = (max(bisect_right(self._word_starts, place) - 1, 0) for place in places)
         return first, last + 1

@@ -44,8 +44,8 @@ class Optimization:
     """Decay of an exponential moving average (EMA) of the weights, such as .999; 0 disables it. The
     averaged weights are validated and saved instead of the latest ones."""
     matmul_precision: Literal["highest", "medium"] = "highest"
-    """Precision of matrix products in training. medium lets PyTorch round their factors to
-    bfloat16; it is up to twice as fast on recent CPUs."""
+    """Precision of matrix products in training. With medium, PyTorch may round the factors to
+    bfloat16, which is up to twice as fast on recent CPUs."""
 
     def __post_init__(self) -> None:
         settle(self)

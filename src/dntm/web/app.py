@@ -61,7 +61,7 @@ class Example(NamedTuple):
     word: str
     text: str
     edit: tuple[int, str]
-    """A sentence (from 1) and its replacement, which changes the best guess for the word."""
+    """A sentence number (from 1) and a new sentence, which changes the best guess for the word."""
 
 
 def create_app(

@@ -1,6 +1,6 @@
 """Events: a reading as the page receives it, one JSON object per line.
 
-start       the reading's id, the names of its entities, which are unknown words, its sentences
+start       the reading's id, the names of its entities, the unknown words among them, its sentences
 kept        a sentence that the page has already, unchanged
 sentence    its tokens, and the entities it mentions as they are after it
 map         the path of an entity among its predicted words

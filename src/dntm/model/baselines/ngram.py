@@ -124,9 +124,9 @@ class NGram:
     def probabilities(
         self, rows: Int[np.ndarray, " tokens"], others: Int[np.ndarray, " tokens"] | None = None
     ) -> Floats:
-        """Probability of each token after those before it in its sentence.
+        """Probability of each token given the tokens before it in its sentence.
 
-        With `others`, that of each of these tokens in the place of the token.
+        With `others`, the probability of `others[i]` at the position of token i.
         """
         place = _places(rows)
         p = np.full(len(rows), 1 / (self._rows - 1))
@@ -149,7 +149,7 @@ class NGram:
     def _find(
         self, order: _Order, shorter: Rows, first: Rows, there: Mask
     ) -> tuple[Rows, Mask, Rows]:
-        """The number of each n-gram (-1: unseen), whether it was seen, and an index either way."""
+        """The number of each n-gram (-1: unseen), whether it was seen, and a valid index."""
         wanted = shorter * self._rows + first
         at = np.minimum(np.searchsorted(order.key, wanted), len(order.key) - 1)
         seen = (shorter >= 0) & there & (order.key[at] == wanted)

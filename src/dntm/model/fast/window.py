@@ -100,7 +100,7 @@ class SlotChange(NamedTuple):
     begins: int
     """The <bos> of the sentence."""
     token: int
-    """The change applies to what is predicted from this token on."""
+    """The change applies to predictions from this token on."""
     slot: int
     """From zero."""
     entity: int

@@ -18,7 +18,7 @@ function jump(s) {
   goTo(s);
 }
 
-// Selects a tracked word without a place in the text, or nothing.
+// Selects a tracked word without a position in the text, or nothing.
 function select(entity) {
   Object.assign(current.state, { place: null, edit: null }, entity);
   showPlace();

@@ -141,6 +141,6 @@ export function mapFigure(state) {
     "figure",
     {},
     svg,
-    element("figcaption", { class: "note" }, `Each number is the word’s embedding after that sentence, next to its best guesses. 2-D projection (${variance} % of variance).`),
+    element("figcaption", { class: "note" }, `Each number marks the word’s embedding after that sentence, among its best guesses. 2-D projection (${variance} % of variance).`),
   );
 }

@@ -61,7 +61,7 @@ function handle(event, kind, how) {
   }
 }
 
-// `edit` is the change since the last reading, `suggested` an edit to try; with `plays` the text is shown sentence by sentence.
+// `edit` is the change since the last reading, `suggested` is an edit to try; `plays` shows the text sentence by sentence.
 export async function read(text, how = {}) {
   running?.abort();
   pause();

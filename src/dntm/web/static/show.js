@@ -78,7 +78,7 @@ function dock() {
   answer.style.setProperty("--down", `${Math.max(Math.min(wanted, lowest), MARGIN - top, 0)}px`);
 }
 
-// On a narrow screen, scrolls to what is selected and the answer below it.
+// On a narrow screen, scrolls to the selection and the answer below it.
 export function bringIntoView() {
   const row = byId("answer").previousElementSibling;
   if (!narrow.matches || !row) return;
@@ -138,7 +138,7 @@ function isOnScreen(row) {
   return top < innerHeight && bottom > 0;
 }
 
-// Playback: shows the guesses after each sentence, from the beginning. The page scrolls with it, unless the user has left.
+// Playback: shows the guesses after each sentence, from the beginning. The page scrolls along, unless the user has scrolled away.
 export function play() {
   pause();
   const { state } = current;

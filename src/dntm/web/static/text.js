@@ -64,7 +64,7 @@ export function sentenceRow(state, s, editable) {
   return element("div", { class: `sentence${starts}`, "data-row": s }, go, words, editable ? edit : "");
 }
 
-// An edit to try, below the sentence that it changes.
+// A suggested edit, below the sentence that it changes.
 export function suggestionRow(text, s) {
   return element(
     "button",
