@@ -30,13 +30,13 @@ def test_the_first_word_of_a_name_has_the_same_surprisal_whatever_follows(
     spelling_reader: Reader,
 ) -> None:
     before = "They met Roswell. Then the old man met Roswell"
-    costs = [
+    surprisals = [
         spelling_reader.read(f"{before} {rest}").to_frame(words=True)["surprisal"][:10]
         for rest in ("again.", "Festival again.", "Festival Bo. Roswell left.", "?")
     ]
 
-    for other in costs[1:]:
-        assert [*other][:9] == pytest.approx([*costs[0]][:9])
+    for other in surprisals[1:]:
+        assert [*other][:9] == pytest.approx([*surprisals[0]][:9])
 
 
 @settings(max_examples=60, deadline=None)
