@@ -139,7 +139,7 @@ def test_a_table_is_never_read_as_prose(
         assert "--text-column" in fails(capsys, command, table, "--model", model)
     assert "--text-column" in fails(capsys, "score", objects, "--model", model)
     assert "--text-column" in fails(capsys, "data", "build", table, "--output-dir", tmp_path / "d")
-    assert "pass --text-column" in fails(capsys, "score", table, "--summary", "--model", model)
+    assert "are for tables" in fails(capsys, "score", table, "--summary", "--model", model)
     three = ("--text-column", "item", "item", "sentence")
     assert "two for pairs" in fails(capsys, "score", table, *three, "--model", model)
     run("score", table, "--input-format", "text", "--model", model)

@@ -37,7 +37,7 @@ SURPRISALS = (
     *("static_surprisal", "static_entity_surprisal", "static_spelling_surprisal"),
     "static_entropy",
 )
-"""What both models say about a token or word."""
+"""The columns with the scores of both models."""
 COLUMNS = (
     *("document", "paragraph", "sentence", "position", "start", "end", "word_index", "word"),
     *("entity", "name", "occurrence", "group", "unknown", "character_count"),
@@ -104,7 +104,7 @@ class TokenReading(Plain):
     """Of the distribution over tokens at this position."""
     static_entropy: float = 0.0
     entropy_reduction: float | None = None
-    """The entropy at this position minus that at the next one; None at the end of a sentence."""
+    """The entropy before this token minus that before the next one; None at a sentence end."""
     follows: int = 0
     """The entity mentioned by the preceding token of the sentence, else 0."""
     span: tuple[int, int] = (0, 0)

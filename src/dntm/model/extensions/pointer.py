@@ -207,8 +207,8 @@ class Pointer(Term):
     """The parameters of a_i."""
 
     copies_unknown = True
-    """Whether <unk> is copied. A reader that spells unknown words turns this off: another unknown
-    word is not the same word."""
+    """Whether <unk> is copied. False in a reader with a spelling, because two occurrences of <unk>
+    can be different words."""
 
     def __init__(self, entities: int, hidden_dim: int, embedding_dim: int) -> None:
         super().__init__()
