@@ -31,7 +31,7 @@ DATA = Path(os.environ.get("DNTM_DATA", Path(__file__).parents[2] / "shared" / "
 
 @pytest.fixture
 def unchecked() -> Iterator[None]:
-    """Shapes are not checked: for tests that repeat one computation hundreds of times."""
+    """Disable shape checks, for tests that repeat one computation hundreds of times."""
     config.update("jaxtyping_disable", True)  # noqa: FBT003
     yield
     config.update("jaxtyping_disable", False)  # noqa: FBT003

@@ -1,4 +1,4 @@
-"""Python examples print what their pages show, and the links of all pages lead somewhere.
+"""Python examples print the output that their pages show, and all links are valid.
 
 `python -m tests.test_readme` writes the current output of the examples into the pages.
 """
@@ -27,7 +27,7 @@ COMMAND = re.compile(r"^dntm (score docs/.*)$", re.MULTILINE)
 
 
 def updated(page: Path) -> str:
-    """The page with the current output of its examples, after its commands on files of docs."""
+    """The page with the current output of its examples; its `dntm score docs/...` run first."""
     text = page.read_text(encoding="utf-8")
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("docs").symlink_to(ROOT / "docs")

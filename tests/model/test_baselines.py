@@ -120,7 +120,7 @@ def states(scorer: Scorer) -> tuple[list[float], list[Tensor]]:
     """Log-probability and h of each predicted token, read one sentence at a time."""
     log_p, h = list[float](), list[Tensor]()
     for end in range(1, len(TEXT.sentences) + 1):
-        # The last sentence is left out: it makes the part evict as the document does.
+        # The last sentence only makes the part evict like the document; it is not scored.
         part = AnonymizedDocument(name="", sentences=[*TEXT.sentences[:end], [TEXT.largest]])
         [found] = scorer.states([part])
         log_p += found.log_p[len(log_p) : -2].tolist()

@@ -54,7 +54,7 @@ def by_hand(model: DynamicTextModel, document: AnonymizedDocument) -> list[tuple
         for candidate in gap.candidates:
             last = [*sentences[-1]]
             last[gap.position] = candidate
-            # The last sentence is not scored: it makes the copy evict as the document does.
+            # The last sentence only makes the copy evict like the document; it is not scored.
             copy = [*sentences[:-1], last, [document.largest]]
             copies.append(AnonymizedDocument(name="", sentences=copy))
             positions.append(gap.position - len(last) - 1)

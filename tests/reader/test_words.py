@@ -103,7 +103,7 @@ def test_a_dataset_of_a_text_and_the_reader_have_identical_rows(
         )
         dataset = Dataset.open(Path(folder) / "out")
         [document] = dataset.documents("test")
-    # A reader cannot know that no entity follows: it keeps one slot free. A dataset does know.
+    # A reader keeps one slot free because another entity may follow; a dataset knows its count.
     assume(document.largest != dataset.vocabulary.entities)
 
     assert encode(document, dataset.vocabulary) == reader.engine.encode(

@@ -82,8 +82,8 @@ class Evaluate(Computing):
     cache: bool = False
     """Also score with a neural cache (Grave et al. 2017), tuned on the run's dev split."""
     exchange_memories: bool = False
-    """Also score with the entities' memories exchanged within each document: what remains of a
-    gain is not about which entity it is."""
+    """Also score with the entities' memories exchanged within each document. A gain that remains
+    does not depend on which entity a memory belongs to."""
     without: Without = ()
     """Also score without a part of the models: memory, or an extension such as pointer. Can be
     repeated to leave out several parts. With --cloze and --open-vocabulary: only without it."""

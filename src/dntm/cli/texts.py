@@ -45,7 +45,7 @@ class ReaderOptions(ModelOptions):
 
     entities: tuple[Entities, ...] = ("auto",)
     """What counts as an entity: chains (as annotated), names (runs of capitalized words), unknown
-    (words outside the vocabulary), inline (words such as [1]), resolver (found by a coreference
+    (nouns outside the vocabulary), inline (words such as [1]), resolver (found by a coreference
     model), or none. Several can be combined. auto: chains in annotated files, inline in files with
     words such as [1], names and unknown in all others."""
     entities_from: Literal["first", "repeated"] | None = None

@@ -78,7 +78,7 @@ class BuildConfig(AnonymizeConfig):
 
     entities: tuple[Entities, ...] | None = None
     """What counts as an entity: chains (as annotated), names (runs of capitalized words), unknown
-    (words outside the vocabulary), or none. If omitted: chains, or names and unknown words for
+    (nouns outside the vocabulary), or none. If omitted: chains, or names and unknown words for
     plain text."""
     max_entities: int = 50
     """Number of entity rows in the vocabulary."""
