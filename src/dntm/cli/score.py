@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Format = Literal["tsv", "csv", "jsonl"]
 Values = Sequence[object]
+_TIE = 1e-6
+"""Smaller differences are rounding errors and no correct pair."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +200,7 @@ class StimulusRows:
         rows = [[f"accuracy by {group}" if group else "accuracy", "pairs", *MEASURES]]
         for name, pairs in (*(self._differences if group else {}).items(), ("all", all_pairs)):
             shares = [
-                sum(d > 0 for d in column) / len(pairs) for column in zip(*pairs, strict=True)
+                sum(d > _TIE for d in column) / len(pairs) for column in zip(*pairs, strict=True)
             ]
             rows.append([printable(name), f"{len(pairs):,}", *(f"{share:.3f}" for share in shares)])
         print(*aligned(rows), sep="\n", file=sys.stderr)

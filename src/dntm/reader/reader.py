@@ -73,7 +73,7 @@ class Reader:
         resolver: Resolver | None = None,
         *,
         precision: Precision = "auto",
-        without: Collection[str] = (),
+        without: str | Collection[str] = (),
     ) -> Self:
         """Load a run folder or a checkpoint; if `path` is omitted, the bundled model.
 
@@ -84,7 +84,8 @@ class Reader:
         "pointer".
         """
         static = BUNDLED / "static" if str(static) == DEFAULT else static
-        return cls(ModelPair.load(path, static, precision, without), resolver)
+        parts = [without] if isinstance(without, str) else without
+        return cls(ModelPair.load(path, static, precision, parts), resolver)
 
     def prepare(
         self,

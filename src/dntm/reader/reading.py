@@ -126,12 +126,19 @@ class TokenReading(Plain):
         return sum(part[2] for part in self.parts)
 
     @property
+    def spelling_surprisal(self) -> float:
+        """What the string costs beyond its row; it can be negative."""
+        return self.surprisal - self.entity_surprisal
+
+    @property
+    def static_spelling_surprisal(self) -> float:
+        """The same under the static model."""
+        return self.static_surprisal - self.static_entity_surprisal
+
+    @property
     def surprisals(self) -> tuple[float, ...]:
         """The values of `SURPRISALS`."""
-        total, entity = self.surprisal, self.entity_surprisal
-        own = (total, entity, total - entity, self.entropy)
-        total, entity = self.static_surprisal, self.static_entity_surprisal
-        return *own, total, entity, total - entity, self.static_entropy
+        return tuple(getattr(self, name) for name in SURPRISALS)
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to a dictionary for JSON."""

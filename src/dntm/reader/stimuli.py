@@ -78,7 +78,8 @@ class StimulusConfig:
                     raise problem from None
                 skipped.append(str(problem))
         if not found:
-            raise InputError(name, None, "no stimulus, expected at least one row")
+            reason = f"; the first problem: {skipped[0]}" if skipped else ""
+            raise InputError(name, None, f"no stimulus, expected at least one row{reason}")
         return found
 
     def _columns(self, header: Any) -> list[str]:
@@ -104,10 +105,11 @@ class StimulusConfig:
         names = given.split()
         if words:
             pattern = rf"(?<!\w){re.escape(words)}(?!\w)"
+            given_text = marked
             marked, count = re.subn(pattern, r"[[\g<0>]]", marked)
             names = [str(self.region_column)]
             if count != 1:
-                raise ValueError(f"{words!r} occurs {count} times in {marked!r}, expected once")
+                raise ValueError(f"{words!r} occurs {count} times in {given_text!r}, expected once")
         text, regions = without_marks(marked)
         names = names or [str(n + 1) for n in range(len(regions))]
         if not len(names) == len(set(names)) == len(regions):
