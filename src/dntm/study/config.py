@@ -1,7 +1,7 @@
 """Recipes, presets, settings and files of a study (Section 5). Torch is not imported here.
 
 A recipe is a model size with training settings, for `dntm train`, `dntm pretrain` and the presets
-of `dntm reproduce`. `paper` is that of Section 5.1.
+of `dntm reproduce`. `recipes.yaml` has all of them; `paper` is that of Section 5.1.
 
 Departure: all recipes except `paper`.
 
@@ -30,101 +30,22 @@ from dntm.training.config import EncoderConfig, PretrainRecipe, Recipe
 RESULTS, RECORDS, CLOZE = "all_results.json", "records-test.csv", "cloze-test.csv"
 """Files of a finished run. Models beyond the paper have no cloze test."""
 
-_MODERN = ModelConfig(
-    embedding_dim=256,
-    hidden_dim=256,
-    encoder_dim=128,
-    context_dim=128,
-    tied=True,
-    dropout_embedding=0.3,
-    dropout_hidden=0.4,
-    dropout_context=0.2,
-)
-_MODERN_TRAINING = Recipe(
-    learning_rate=2e-3,
-    batch=4,
-    epochs=10,
-    weight_decay=0.05,
-    schedule="cosine",
-    warmup=0.05,
-    average=0.998,
-)
-_QUICK = ModelConfig(
-    embedding_dim=96,
-    hidden_dim=96,
-    encoder_dim=64,
-    context_dim=64,
-    tied=True,
-    dropout_embedding=0.1,
-    dropout_hidden=0.2,
-    dropout_context=0.1,
-)
-_QUICK_TRAINING = dataclasses.replace(
-    _MODERN_TRAINING, learning_rate=3e-3, batch=2, epochs=5, validations=1, average=0.995
-)
-_NAMING = ModelConfig(
-    merging="attention",
-    embedding_dim=100,
-    hidden_dim=256,
-    encoder_dim=256,
-    context_dim=256,
-    extensions=("entity-residual", "salience", "unseen-pooling", "naming"),
-    dropout_embedding=0.1,
-    dropout_hidden=0.3,
-    dropout_context=0.1,
-)
-_NAMING_TRAINING = dataclasses.replace(
-    _MODERN_TRAINING,
-    embedding_rate=0.1,
-    batch=8,
-    epochs=2,
-    validations=1,
-    weight_decay=0.01,
-    warmup=0.02,
-    output_sample=8000,
-    hide=0.4,
-    reveal=0.5,
-    naming_weight=2.0,
-)
-_ADAPTER = ModelConfig(context_dim=256, extensions=("salience", "unseen-pooling"))
-_ADAPTER_TRAINING = Recipe(
-    batch=1,
-    truncation=40,
-    epochs=1,
-    validations=1,
-    schedule="cosine",
-    warmup=0.05,
-    average=0.99,
-    matmul_precision="medium",
-)
+_RECIPES = read_yaml(Path(__file__).with_name("recipes.yaml"))
 RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
-    "paper": (ModelConfig(), Recipe()),
-    "modern": (_MODERN, _MODERN_TRAINING),
-    "naming": (_NAMING, _NAMING_TRAINING),
-    "adapter": (_ADAPTER, _ADAPTER_TRAINING),
-    "quick": (_QUICK, _QUICK_TRAINING),
+    name: (
+        merged(ModelConfig(), values["model"], name),
+        merged(Recipe(), values["training"], name),
+    )
+    for name, values in _RECIPES["train"].items()
 }
-"""`modern` suits small corpora (`docs/log.md`). `naming` trains the model to name hidden words,
-after the pretraining of the same name. `adapter` trains entities on a pretrained core. `quick`
-trains in minutes."""
-
-_PRETRAINING = PretrainRecipe(
-    learning_rate=2e-3, iterations=15_000, schedule="cosine", warmup=0.02, average=0.999
-)
-_STORE = StoreConfig(min_count=20, vocabulary_size=30_000)
 PRETRAINING: dict[str, tuple[EncoderConfig, PretrainRecipe, StoreConfig]] = {
-    "paper": (EncoderConfig(), PretrainRecipe(), StoreConfig()),
-    "small": (EncoderConfig(embedding_dim=256, encoder_dim=256), _PRETRAINING, _STORE),
-    "naming": (
-        EncoderConfig(embedding_dim=100, encoder_dim=256, context_dim=256),
-        dataclasses.replace(
-            _PRETRAINING, objective="naming", embedding_rate=0.1, iterations=12_000
-        ),
-        StoreConfig(min_count=10, vocabulary_size=31_000, longest=40, lower=True, held_out=0.01),
-    ),
+    name: (
+        merged(EncoderConfig(), values["model"], name),
+        merged(PretrainRecipe(), values["training"], name),
+        merged(StoreConfig(), values["store"], name),
+    )
+    for name, values in _RECIPES["pretrain"].items()
 }
-"""`small` suits about ten million words. `naming` trains the encoder to name hidden words, in lower
-case like most published word vectors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,34 +98,8 @@ class StudyConfig:
 
 
 PRESETS: dict[str, StudyConfig] = {
-    "paper": StudyConfig(preset="paper"),
-    "small": StudyConfig(
-        preset="small",
-        pretraining=dataclasses.replace(_PRETRAINING, iterations=10_000),
-        store=_STORE,
-        build=dataclasses.replace(PAPERS_BUILD, max_sentences=28),
-        model=dataclasses.replace(
-            _MODERN, embedding_dim=128, hidden_dim=128, encoder_dim=128, context_dim=128
-        ),
-        training=dataclasses.replace(
-            _MODERN_TRAINING, learning_rate=3e-3, epochs=5, validations=1, average=0.995
-        ),
-    ),
-    "quick": StudyConfig(
-        preset="quick",
-        pretraining=dataclasses.replace(_PRETRAINING, iterations=1_000),
-        store=_STORE,
-        models=("A", "D-gru-relu"),
-        seeds=(1,),
-        reading=ReadConfig(limit=50),
-        build=dataclasses.replace(PAPERS_BUILD, vocabulary_size=5000),
-        model=_QUICK,
-        training=_QUICK_TRAINING,
-    ),
+    name: merged(StudyConfig(), values, name) for name, values in _RECIPES["presets"].items()
 }
-"""`paper` is Section 5: thirteen models, three seeds, 512 units, the paper's recipe. `small` has
-the same models and seeds with 128 units; on OntoGUM it takes two to three hours on two cores.
-`quick` trains A and D with one seed in minutes."""
 
 
 @dataclass(frozen=True)
