@@ -204,7 +204,7 @@ def test_the_same_files_give_the_same_bytes_anywhere(made: StudyFolder, tmp_path
         for folder in (made.report, tmp_path / "two")
     )
     assert one == two
-    assert len(one) == 3 + 2 * 3 + 6
+    assert len(one) == 3 + 2 * 3 + 5
 
 
 def test_a_report_contains_no_path_of_the_machine(made: StudyFolder) -> None:

@@ -207,7 +207,5 @@ def _dataset_bits(dataset: Path) -> str:
 
 def _study_bits(study_: Path) -> str:
     runs = [path for path in (study_ / "runs").iterdir() if path.is_dir()]
-    # runs.csv tells when and how long: of a study that was stopped, other times
-    made = (study_ / "report" / "tables").glob("*.csv")
-    tables = sorted(path for path in made if path.name != "runs.csv")
+    tables = sorted((study_ / "report" / "tables").glob("*.csv"))
     return "".join(map(_run_bits, sorted(runs))) + _hash(tables)

@@ -4,7 +4,7 @@ report.html              one self-contained page
 report.md                the same as text
 documents.csv            sums of each test document under each run
 figures/*.svg, *.csv
-tables/*.csv             numbers that are not rounded; runs.csv: time, memory, machine, versions
+tables/*.csv             numbers that are not rounded
 
 Page and text are Jinja templates.
 """
@@ -25,7 +25,7 @@ from dntm.files import new_folder, write_text
 from dntm.study.claims import Claim, claims, listed
 from dntm.study.config import PRESETS, StudyFolder, all_runs, by_dotted_name
 from dntm.study.figures import Figure, figures
-from dntm.study.results import Data, Scalar, StudyResults, documents_csv, read_results
+from dntm.study.results import Data, StudyResults, documents_csv, read_results
 from dntm.study.tables import (
     Entry,
     Row,
@@ -67,7 +67,6 @@ def write_report(folder: StudyFolder, target: Path | None = None) -> Report:
         write_text(new / "report.html", as_html(report))
         write_text(new / "report.md", as_markdown(report))
         write_text(new / "documents.csv", documents_csv(results))
-        write_text(new / "tables" / "runs.csv", data_csv(_runs_data(results)))
         for table in report.tables:
             write_text(new / "tables" / f"{table.key}.csv", data_csv(table.data))
         for figure in report.figures:
@@ -147,19 +146,6 @@ def _plain(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     return Path(value).name if str(value).startswith("/") else str(value)
-
-
-def _runs_data(results: StudyResults) -> Data:
-    """One row per session: a run that was interrupted has several."""
-    runs = [(run.run.name, run.best_dev, run.sessions) for run in results.runs]
-    rows: list[dict[str, Scalar]] = []
-    for name, best_dev, sessions in (("pretraining", None, results.pretraining), *runs):
-        for session in sessions:
-            row = {"run": name, "best_dev_perplexity": best_dev}
-            numbers = ("began", "ended", "seconds", "peak_memory_gb", "threads", "commit")
-            row |= {name: session[name] for name in numbers}
-            rows.append(row | session["machine"] | session["versions"])
-    return tuple(rows)
 
 
 def as_html(report: Report) -> str:

@@ -27,7 +27,7 @@ from dntm.evaluation.uncertainty import (
     sum_columns,
     whole_documents,
 )
-from dntm.settings import parse_json, read_json
+from dntm.settings import read_json
 from dntm.study.config import (
     CLOZE,
     RECORDS,
@@ -61,8 +61,6 @@ class RunResults:
     parameters: int
     finetuned: int
     """Parameters that training changed: all except those of a frozen encoder."""
-    best_dev: float | None
-    """The lowest perplexity on the dev split; None for models that are not trained."""
     sessions: Sessions
 
 
@@ -163,8 +161,6 @@ def _read(path: Path, run: StudyRun, document: Callable[[str], str]) -> RunResul
     records = Records.read(path / RECORDS)
     cloze = ClozeRecords.read(path / CLOZE) if run.model.letter else ClozeRecords.of([], [])
     parameters = read_json(path / RESULTS)["parameters"]
-    metrics = path / "metrics.jsonl"
-    lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
     sums = {g: group_sums(records, g) for g in PAPER_GROUPS} | {CLOZE_TEST: cloze_sums(cloze)}
     return RunResults(
         run=run,
@@ -173,7 +169,6 @@ def _read(path: Path, run: StudyRun, document: Callable[[str], str]) -> RunResul
         cloze_summary=summarize_cloze(cloze),
         parameters=parameters["total"],
         finetuned=parameters["finetuned"],
-        best_dev=min((parse_json(line)["dev"]["all"] for line in lines), default=None),
         sessions=_sessions(path),
     )
 
