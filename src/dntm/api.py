@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
+from dntm.files import folder_of
 from dntm.model.scorer import Scorer
 from dntm.settings import merged
 from dntm.study.config import RECIPES
@@ -61,5 +62,5 @@ def train(
 
 
 def load(path: Path | str) -> Scorer:
-    """Load the best weights of a run folder, or a checkpoint."""
-    return Scorer.load(path)
+    """Load the best weights of a run folder, a checkpoint, or "default" (the bundled model)."""
+    return Scorer.load(folder_of(path))

@@ -41,3 +41,7 @@ def test_reappearing_entities_surprise_it_less_than_its_static_baseline() -> Non
     ]
     assert len(back) > 50
     assert sum(t.surprisal for t in back) < sum(t.static_surprisal for t in back)
+
+
+def test_it_is_loaded_by_its_name() -> None:
+    assert dntm.load("default").vocabulary == dntm.Reader.from_pretrained().vocabulary
