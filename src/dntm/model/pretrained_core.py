@@ -24,8 +24,7 @@ from dntm.model.output_layer import MASKED, OutputLayer, Query
 from dntm.model.term import Term
 
 MIDDLE = 2 / 3
-"""Relative depth of the middle layer. Its states distinguish entities better than those of the last
-layer, which are specialized for the next token."""
+"""Depth of the middle layer. Chosen on cached states with the output layer alone (docs/log.md)."""
 ALTERNATIVES = 16
 """Alternative sentences per call; each needs a copy of the past in memory."""
 
