@@ -1,15 +1,20 @@
 """`dntm evaluate`: the cloze test, the baselines and pretrained encoders."""
 
 import json
+import math
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
 
+from dntm.corpus.entity_slots import SentenceStrings
+from dntm.corpus.vocabulary import BOS
 from dntm.evaluation.cloze import ClozeRecords
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
+from dntm.model.open_vocabulary import RowScores, StringReader, Surprisals
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from tests.cli.running import fails, run
 
@@ -163,6 +168,26 @@ def test_open_vocabulary_compares_the_model_its_static_baseline_and_ngrams(
         bits = own["nats_per_word"] * own["words"] / 0.6931471805599453
         assert own["bits_per_character"] == pytest.approx(bits / characters)
     assert "bits per character" in capsys.readouterr().out
+
+
+def test_the_ngram_baseline_gives_bos_no_probability(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[float] = []
+    read = StringReader.read
+
+    def noted(
+        strings: StringReader, sentence: SentenceStrings, models: Sequence[RowScores]
+    ) -> list[Surprisals]:
+        if len(models) == 1:
+            found.extend(models[0].first[:, BOS].tolist())
+        return read(strings, sentence, models)
+
+    monkeypatch.setattr(StringReader, "read", noted)
+
+    run("evaluate", trained, "--open-vocabulary")
+
+    assert set(found) == {-math.inf}
 
 
 def test_a_part_is_left_out(

@@ -161,3 +161,14 @@ def test_the_example_of_the_docs_is_one_command(
         assert float(row["region_critical_surprisal"]) > 0
     assert len(conditions) == 20
     assert all(len(found) == 2 for found in conditions.values())
+
+
+def test_equal_texts_are_no_correct_pair(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("good,bad\nThe man sat.,The man sat.\nShe left.,She left.\n")
+
+    run("score", path, "--text-column", "good", "bad", "--model", model)
+
+    assert capsys.readouterr().err.splitlines()[-1].split() == ["all", "2", *["0.000"] * 6]
