@@ -18,8 +18,11 @@ CORES = ("lstm", "transformer")
 ALL_EXTENSIONS: dict[Variant, tuple[Extension, ...]] = {
     "baseline": ("salience", "entity-nlm", "unseen-pooling", "pointer"),
     "input": ("entity-residual", "salience", "unseen-pooling", "pointer", "naming"),
-    "output": ("salience", "unseen-pooling", "pointer"),
-    "both": ("entity-residual", "salience", "unseen-pooling", "pointer", "naming"),
+    "output": ("salience", "unseen-pooling", "pointer", "word-attention"),
+    "both": (
+        *("entity-residual", "salience", "unseen-pooling", "pointer", "naming"),
+        "word-attention",
+    ),
 }
 """All extensions that a variant can have at once."""
 
@@ -83,7 +86,8 @@ def reference_of(model: DynamicTextModel) -> Reference:
     for parameter in model.parameters():
         copies[id(parameter)] = parameter.detach().clone().requires_grad_()
     own = {name: copies[id(parameter)] for name, parameter in model.paper_parameters().items()}
-    paper = model.config.core == "lstm" and not model.config.extensions
+    config = model.config
+    paper = config.core == "lstm" and not config.core_dim and not config.extensions
     return (Reference if paper else ExtendedReference)(model.config, own)
 
 

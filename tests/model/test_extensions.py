@@ -142,7 +142,7 @@ def test_hidden_words_are_named_as_in_the_reference(merging: Merging) -> None:
     # A's first mention of the second sentence is merged before its second one.
     known = reference.read(sentences[:1], reference.begin())[1].entities
     x = [reference.x(row, known) for row in sentences[1]]
-    merged = reference.merge(reference.context(x, 1), known[A])
+    merged = reference.merge(reference.context(x, sentences[1], 1), known[A])
     expected = expected - reference.name(A, {A: merged})[9 - 6]
     torch.testing.assert_close(nats, expected)
     backward(nats)

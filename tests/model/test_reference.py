@@ -45,6 +45,7 @@ EXTENDED: list[tuple[Variant, tuple[Extension, ...]]] = [
     ("baseline", ("entity-nlm",)),
     ("both", ("unseen-pooling",)),
     ("both", ("pointer",)),
+    ("both", ("word-attention",)),
     *ALL_EXTENSIONS.items(),
 ]
 
@@ -88,6 +89,11 @@ def test_extensions_agree_with_their_reference(
     # The reference recomputes the states of EntityNLM, so it cannot truncate their gradients.
     size = 20 if "entity-nlm" in extensions else 3
     assert_agrees(build(variant, "attention", extensions), DOCUMENTS, size)
+
+
+@pytest.mark.parametrize("variant", get_args(Variant))
+def test_a_projected_lstm_agrees_with_its_reference(variant: Variant) -> None:
+    assert_agrees(build(variant, "mean", ("salience", "pointer"), core_dim=7), DOCUMENTS, 3)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ def context(
     """Eqs. 6 to 8 for one gap."""
     x = m.x if x is None else x
     reference = Reference(configure(encoder_dim=4), dict(m.named_parameters()))
-    return reference.context([x[row] for row in (BOS, *sentence, EOS)], gap + 1)
+    rows = (BOS, *sentence, EOS)
+    return reference.context([x[row] for row in rows], rows, gap + 1)
 
 
 def test_contexts_and_loss_follow_the_equations_word_by_word() -> None:

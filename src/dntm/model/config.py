@@ -15,11 +15,19 @@ CORES = ("lstm", "transformer")
 Variant = Literal["baseline", "input", "output", "both"]
 Merging = Literal["gru-relu", "gru", "max", "latest", "mean", "attention"]
 Extension = Literal[
-    "entity-residual", "salience", "entity-nlm", "unseen-pooling", "pointer", "naming"
+    "entity-residual",
+    "salience",
+    "entity-nlm",
+    "unseen-pooling",
+    "pointer",
+    "naming",
+    "word-attention",
 ]
 NEED_DYNAMIC_INPUT: tuple[Extension, ...] = ("entity-residual", "naming")
 """Extensions that only work with dynamic input embeddings."""
-_NEED_WORDS: tuple[Extension, ...] = ("naming",)
+NEED_MEMORY: tuple[Extension, ...] = (*NEED_DYNAMIC_INPUT, "word-attention")
+"""Extensions that the baseline cannot have."""
+_NEED_WORDS: tuple[Extension, ...] = ("naming", "word-attention")
 """Extensions that need one row per word."""
 LETTERS: dict[str, Variant] = {"A": "baseline", "B": "input", "C": "output", "D": "both"}
 """The paper's names of the variants; a config always has the long name."""
@@ -27,8 +35,8 @@ LETTERS: dict[str, Variant] = {"A": "baseline", "B": "input", "C": "output", "D"
 LARGEST_SIZE = 10_000_000
 """Of any dimension; a larger number is a mistake, and products of such sizes would overflow."""
 _SIZES = (
-    *("vocabulary", "entities", "embedding_dim", "hidden_dim", "encoder_dim", "context_dim"),
-    *("layers", "heads"),
+    *("vocabulary", "entities", "embedding_dim", "hidden_dim", "core_dim"),
+    *("encoder_dim", "context_dim", "layers", "heads"),
 )
 _DROPOUTS = ("dropout_embedding", "dropout_hidden", "dropout_context")
 
@@ -53,11 +61,13 @@ class ModelConfig:
     """How an entity's contexts are merged into one representation."""
     extensions: tuple[Extension, ...] = ()
     """Additions beyond the paper (docs/extensions.md): entity-residual, salience, entity-nlm,
-    unseen-pooling, pointer, naming."""
+    unseen-pooling, pointer, naming, word-attention."""
     embedding_dim: int = 512
     """Size of the input embeddings x."""
     hidden_dim: int = 512
     """Size of the core's states h and of the output embeddings y."""
+    core_dim: int | None = None
+    """Size of the LSTM's own states, which are projected to h; if omitted, they are h."""
     encoder_dim: int = 512
     """Size of each of the context encoder's two LSTMs."""
     context_dim: int = 512
@@ -85,7 +95,8 @@ class ModelConfig:
         in_order = tuple(name for name in get_args(Extension) if name in self.extensions)
         object.__setattr__(self, "extensions", in_order)
         for name in _SIZES:
-            if not 1 <= (size := getattr(self, name)) <= LARGEST_SIZE:
+            size = getattr(self, name)
+            if not (name == "core_dim" and size is None) and not 1 <= size <= LARGEST_SIZE:
                 raise ValueError(f"{name} is {size!r:.40}, expected 1 to {LARGEST_SIZE:,}")
         for name in _DROPOUTS:
             if not 0 <= (share := getattr(self, name)) < 1:
@@ -101,6 +112,10 @@ class ModelConfig:
                     f"extension {name} with variant {self.variant!r}, expected a variant with "
                     "dynamic input (B or D)"
                 )
+        if "word-attention" in self.extensions and self.variant == "baseline":
+            raise ValueError(
+                "extension word-attention with variant 'baseline', which has no context encoder"
+            )
         if "entity-nlm" in self.extensions and self.variant != "baseline":
             raise ValueError(
                 f"extension entity-nlm with variant {self.variant!r}, expected the baseline "
@@ -116,6 +131,8 @@ class ModelConfig:
                 f"extension {min(odd)} with core {self.core!r}: it needs one row per word, and a "
                 "pretrained core has pieces"
             )
+        if self.core_dim is not None and self.core != "lstm":
+            raise ValueError(f"core_dim {self.core_dim} with core {self.core!r}, expected lstm")
         if self.core == "transformer":
             self._check_transformer()
 

@@ -10,22 +10,40 @@ It reads the words on both sides of a mention, never the mention itself:
 sentence, so t - 1 and t + 1 always exist.
 """
 
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.model.fast.recurrence import Weights
 from dntm.model.lstm import LSTM
 
 
+class SentenceWords(NamedTuple):
+    """The tokens of each mention's sentence, for encoders that look at them again."""
+
+    rows: Int[np.ndarray, "mentions time"]
+    """Vocabulary rows; <unk> where a sentence is shorter."""
+    x: Float[Tensor, "mentions time embedding_dim"]
+    """Their static embeddings."""
+    distance: Int[np.ndarray, "mentions time"]
+    """From the mention, which itself has 0."""
+
+
 class ContextEncoder(nn.Module):
     """Turns each mention's sentence into a context vector d'_e."""
 
-    def __init__(self, embedding_dim: int, encoder_dim: int, context_dim: int) -> None:
+    def __init__(
+        self, embedding_dim: int, encoder_dim: int, context_dim: int, further_dim: int = 0
+    ) -> None:
+        """`further_dim` is the size of what an extension reads in addition to the two states."""
         super().__init__()
         self.forward_lstm = LSTM(embedding_dim, encoder_dim)
         self.backward_lstm = LSTM(embedding_dim, encoder_dim)
-        self.W_hd = nn.Parameter(torch.empty(context_dim, 2 * encoder_dim))
+        self.W_hd = nn.Parameter(torch.empty(context_dim, 2 * encoder_dim + further_dim))
         self.b_d = nn.Parameter(torch.empty(context_dim))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
@@ -43,7 +61,11 @@ class ContextEncoder(nn.Module):
         self,
         h_forward: Float[Tensor, "mentions encoder_dim"],
         h_backward: Float[Tensor, "mentions encoder_dim"],
+        words: Callable[[], SentenceWords],  # noqa: ARG002 (for extensions)
     ) -> Float[Tensor, "mentions context_dim"]:
         """Eq. 6 from the h before and after each mention."""
-        around = torch.cat((h_forward, h_backward), 1)
+        return self.project(torch.cat((h_forward, h_backward), 1))
+
+    def project(self, around: Float[Tensor, "mentions _"]) -> Float[Tensor, "mentions context_dim"]:
+        """The last step of Eq. 6."""
         return torch.relu(torch.addmm(self.b_d, around, self.W_hd.t()))

@@ -14,6 +14,7 @@ The memory also keeps the states of evicted entities (`corpus.entity_slots`) unt
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +23,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.entity_slots import NOBODY
+from dntm.corpus.vocabulary import UNK
 from dntm.model.config import ModelConfig
-from dntm.model.context_encoder import ContextEncoder
+from dntm.model.context_encoder import ContextEncoder, SentenceWords
 from dntm.model.core import Core, Dropout
 from dntm.model.dynamic_embedding import add_dynamic_terms
-from dntm.model.fast.encoding import Rest
+from dntm.model.fast.encoding import Level, Rest
 from dntm.model.fast.layout import indices
 from dntm.model.fast.recurrence import Cells, Deferred, ragged_lstm
 from dntm.model.fast.window import Window
@@ -82,13 +84,11 @@ class MemoryState(NamedTuple):
 class EntityMemory(nn.Module):
     """Context encoder and merging function; the baseline (A) has neither and remembers nothing."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, encoder: ContextEncoder | None = None) -> None:
         super().__init__()
         self.entities = config.entities
-        self.encoder = self.merging = None
-        if config.variant != "baseline":
-            sizes = (config.embedding_dim, config.encoder_dim, config.context_dim)
-            self.encoder = ContextEncoder(*sizes)
+        self.encoder, self.merging = encoder, None
+        if encoder is not None:
             self.merging = merging_function(config.merging, config.context_dim)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
@@ -143,12 +143,28 @@ class EntityMemory(nn.Module):
                 if len(x):
                     h = torch.cat((adjacent, ragged_lstm(x, weights, call.widths, before).h))
                 around.append(h.index_select(0, indices(rest.adjacent, h)))
-            inputs = merger.inputs(dropout(self.encoder.contexts(*around)))  # Eq. 6
+            read_again = partial(sentence_words, window, level, words[0])
+            contexts = self.encoder.contexts(around[0], around[1], read_again)  # Eq. 6
+            inputs = merger.inputs(dropout(contexts))
             for merge in level.merges:
                 merged = inputs.index_select(0, indices(merge.contexts, inputs))
                 previous = table.index_select(0, indices(merge.previous, table))
                 table = torch.cat((table, merger.merge(merged, previous)))  # Eq. 4
         return table, None
+
+
+def sentence_words(
+    window: Window, level: Level, words: Float[Tensor, "places embedding_dim"]
+) -> SentenceWords:
+    """The sentences of a level's mentions; `words` are the embeddings of the window's tokens."""
+    layout = window.layout
+    starts = np.searchsorted(layout.sentence, level.sentence)
+    lengths = np.searchsorted(layout.sentence, level.sentence, side="right") - starts
+    time = np.arange(lengths.max(initial=0))
+    places = layout.read[np.minimum(starts[:, None] + time, len(layout.read) - 1)]
+    rows = np.where(time < lengths[:, None], layout.tokens[places], UNK)
+    x = words.index_select(0, indices(places.ravel(), words)).view(*places.shape, -1)
+    return SentenceWords(rows, x, np.abs(time - level.position[:, None]))
 
 
 def encoder_tokens(window: Window) -> list[Int[np.ndarray, " _"]]:

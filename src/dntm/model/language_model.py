@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from dntm.corpus.vocabulary import UNK, entity_rows
-from dntm.model.config import NEED_DYNAMIC_INPUT, ModelConfig
+from dntm.model.config import NEED_MEMORY, ModelConfig
 from dntm.model.fast.layout import indices
 from dntm.model.fast.read import Read, query, read
 from dntm.model.fast.window import EncodedDocument, Evictions, Window, plan
@@ -38,8 +38,9 @@ class DynamicTextModel(Parameters):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts that `without` can leave out: the memory and the extensions."""
-        return (MEMORY,) * (self.config.variant != "baseline") + self.config.extensions
+        """The parts that `without` can leave out: the memory and the terms of extensions."""
+        terms = tuple(name for name in self.config.extensions if name in self.terms)
+        return (MEMORY,) * (self.config.variant != "baseline") + terms
 
     def without(self, parts: Collection[str]) -> "DynamicTextModel":
         """A model without some parts; it shares all other weights with this model.
@@ -53,7 +54,7 @@ class DynamicTextModel(Parameters):
         if not parts:
             return self
         static = MEMORY in parts
-        left_out = {*parts, *(NEED_DYNAMIC_INPUT if static else ())}
+        left_out = {*parts, *(NEED_MEMORY if static else ())}
         kept = tuple(name for name in self.config.extensions if name not in left_out)
         variant = "baseline" if static else self.config.variant
         with torch.device("meta"):  # every tensor is replaced

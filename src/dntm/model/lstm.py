@@ -92,10 +92,10 @@ class LSTM(nn.Module):
 
 
 class LSTMState(NamedTuple):
-    """The last h and c of each document."""
+    """The last h (before a projection) and c of each document."""
 
-    h: Float[Tensor, "batch hidden_dim"]
-    c: Float[Tensor, "batch hidden_dim"]
+    h: Float[Tensor, "batch core_dim"]
+    c: Float[Tensor, "batch core_dim"]
 
     def select(self, documents: Sequence[int]) -> "LSTMState":
         """The state of these documents, in this order."""
@@ -108,7 +108,21 @@ class LSTMState(NamedTuple):
 
 
 class LSTMCore(LSTM):
-    """Eq. 2: h_t = LSTM(x_{w_t}, h_{t-1}), carried through each document."""
+    """Eq. 2: h_t = LSTM(x_{w_t}, h_{t-1}), carried through each document.
+
+    With `core_dim`, the LSTM has states s_t of that size, and h_t = W_sh s_t (Sak et al. 2014, but
+    the recurrence is not projected): a wider core without wider output embeddings.
+    """
+
+    def __init__(self, embedding_dim: int, hidden_dim: int, core_dim: int | None = None) -> None:
+        super().__init__(embedding_dim, core_dim or hidden_dim)
+        self.W_sh = None if core_dim is None else nn.Parameter(torch.empty(hidden_dim, core_dim))
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights; W_sh preserves the variance of its input."""
+        super().reset_parameters(generator)
+        if self.W_sh is not None:
+            nn.init.xavier_uniform_(self.W_sh, generator=generator)
 
     def initial(self, documents: int) -> LSTMState:
         """The state before the first sentence."""
@@ -126,4 +140,6 @@ class LSTMCore(LSTM):
         order = torch.from_numpy(layout.order).to(x.device)
         h, c = (value.index_select(0, order) for value in state)
         all_h, h, c = self.carry(x, layout.segments, h, c)
+        if self.W_sh is not None:
+            all_h = nn.functional.linear(all_h, self.W_sh)
         return all_h, LSTMState(state.h.index_copy(0, order, h), state.c.index_copy(0, order, c))

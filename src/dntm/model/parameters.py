@@ -24,7 +24,7 @@ from dntm.model.core import Core
 from dntm.model.core_memory import CoreMemory
 from dntm.model.dynamic_embedding import DynamicEmbedding, DynamicOutput
 from dntm.model.entity_memory import EntityMemory, MemoryState
-from dntm.model.extensions.registry import DYNAMIC_OUTPUT, build_terms
+from dntm.model.extensions.registry import DYNAMIC_OUTPUT, build_encoder, build_terms
 from dntm.model.lstm import LSTMCore
 from dntm.model.output_layer import OutputLayer
 from dntm.model.pretrained_core import (
@@ -100,8 +100,8 @@ class Parameters(nn.Module):
         if config.core == "transformer":
             self.core = Transformer(config.embedding_dim, config.layers, config.heads)
         else:
-            self.core = LSTMCore(config.embedding_dim, config.hidden_dim)
-        self.memory = EntityMemory(config)
+            self.core = LSTMCore(config.embedding_dim, config.hidden_dim, config.core_dim)
+        self.memory = EntityMemory(config, build_encoder(config))
         self.output = OutputLayer(config.vocabulary, config.hidden_dim)
         self.terms = build_terms(config)
 

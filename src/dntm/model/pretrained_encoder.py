@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from dntm.corpus.vectors import WordVectors, resized
-from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows
+from dntm.corpus.vocabulary import BOS, EOS, SPECIALS, UNK, Vocabulary, entity_rows
 from dntm.files import new_folder
 from dntm.model.checkpoint import (
     CONFIG,
@@ -30,6 +30,7 @@ from dntm.model.checkpoint import (
 from dntm.model.config import Merging
 from dntm.model.context_encoder import ContextEncoder
 from dntm.model.extensions.naming import naming_term
+from dntm.model.extensions.word_attention import WordAttention
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.merging import merging_function
 from dntm.settings import read_json
@@ -67,6 +68,11 @@ class PretrainedEncoder:
     def embedding_dim(self) -> int:
         """Size of the embeddings."""
         return self.x.shape[1]
+
+    @property
+    def attention(self) -> bool:
+        """Whether the encoder has word attention."""
+        return "w" in self.encoder
 
     @property
     def context_dim(self) -> int:
@@ -165,10 +171,15 @@ class PretrainedEncoder:
         if encoder is None:
             return
         expected = {name: tuple(p.shape) for name, p in encoder.named_parameters()}
-        found = {name: tuple(value.shape) for name, value in self.encoder.items()}
+        weights = self.encoder
+        if self.attention:
+            own = torch.tensor(words) - len(SPECIALS)
+            w = weights["w"].index_select(0, own.clamp(min=0)).masked_fill(own < 0, 0)
+            weights = weights | {"w": w}
+        found = {name: tuple(value.shape) for name, value in weights.items()}
         if expected != found:
             raise ValueError(f"the pretrained encoder is {found}, but the model's {expected}")
-        encoder.load_state_dict(self.encoder)
+        encoder.load_state_dict(weights)
 
     def _outputs(
         self, x: Float[Tensor, "rows embedding_dim"], model: DynamicTextModel
@@ -194,9 +205,12 @@ def _check(tensors: dict[str, Tensor], rows: int, merging: Merging | None, path:
     x, W_hd = (tensors.get(name, torch.empty(0)) for name in ("x", "encoder.W_hd"))
     if x.dim() != 2 or W_hd.dim() != 2:
         raise ValueError(f"{path}: expected matrices x and encoder.W_hd")
-    embedding_dim, (context_dim, double) = x.shape[1], W_hd.shape
+    embedding_dim, (context_dim, width) = x.shape[1], W_hd.shape
     with torch.device("meta"):
-        encoder = ContextEncoder(embedding_dim, double // 2, context_dim)
+        encoder = ContextEncoder(embedding_dim, width // 2, context_dim)
+        if "encoder.w" in tensors:
+            sizes = (embedding_dim, (width - embedding_dim) // 2, context_dim)
+            encoder = WordAttention(*sizes, rows - len(SPECIALS), len(SPECIALS))
         expected = {f"encoder.{name}": p.detach() for name, p in encoder.named_parameters()}
         expected |= {"x": torch.empty(rows, embedding_dim), "share": torch.empty(rows)}
         if merging is not None or tensors.keys() & set(NAMING):
@@ -232,14 +246,17 @@ def begin_with(
 ) -> None:
     """Initialize the rows of words that have a vector with it, in the table's width.
 
-    All rows get the same length, so that only cosines matter.
+    The mean of the vectors, which they all share, is subtracted. All rows get the same length, so
+    that only cosines matter. Words without a vector and special tokens get the same random row in
+    every table of these words, so that models trained apart can be joined.
     """
     rows, found = vectors.of(vocabulary)
     if not len(rows):
         raise ValueError("the word vectors have no word of the vocabulary")
-    length = length or LENGTH * x.shape[1] ** 0.5
-    x.copy_(length * nn.functional.normalize(x, dim=1))
-    begun = torch.from_numpy(resized(found, x.shape[1])).to(x)
-    x.index_copy_(
-        0, torch.from_numpy(rows).to(x.device), length * nn.functional.normalize(begun, dim=1)
-    )
+    entities = entity_rows(vocabulary.entities)
+    others = torch.cat((torch.arange(entities.start), torch.arange(entities.stop, len(x))))
+    drawn = torch.randn(len(others), x.shape[1], generator=torch.Generator().manual_seed(0))
+    x.index_copy_(0, others.to(x.device), drawn.to(x))
+    begun = torch.from_numpy(resized(found - found.mean(0), x.shape[1])).to(x)
+    x.index_copy_(0, torch.from_numpy(rows).to(x.device), begun)
+    x.copy_((length or LENGTH * x.shape[1] ** 0.5) * nn.functional.normalize(x, dim=1))

@@ -11,9 +11,6 @@
 sentence by sentence: no batch, no schedule, no library layer, any dtype. Everything else in
 `dntm.model` computes the same numbers faster, and the tests compare it with this file.
 
-    reference = Reference.of(model)
-    log_p, state = reference.read(sentences, reference.begin())
-
 `extensions.reference` adds a plain loop for each addition beyond the paper.
 
 Departure: the paper does not say what happens to several mentions in one sentence. Here all of them
@@ -89,7 +86,7 @@ class Reference:
 
     def begin(self) -> State:
         """The state before the first sentence."""
-        zero = self.p["lstm.b"].new_zeros(self.config.hidden_dim)
+        zero = self.p["lstm.b"].new_zeros(len(self.p["lstm.b"]) // 4)
         return State((zero, zero))
 
     def read(self, sentences: Sequence[Sequence[int]], state: State) -> tuple[list[Tensor], State]:
@@ -110,7 +107,8 @@ class Reference:
             entities = dict(state.entities)  # d_{e,i} = d_{e,i-1} if e is not in sentence i
             for position, row in enumerate(sentence):
                 if self.is_entity(row) and self.config.variant != "baseline":
-                    entities[row] = self.merge(self.context(x, position), entities.get(row))
+                    context = self.context(x, sentence, position)  # Eqs. 5 to 8
+                    entities[row] = self.merge(context, entities.get(row))
             state = State(core, entities, past)
         return log_p, state
 
@@ -155,8 +153,12 @@ class Reference:
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
         return o.sigmoid() * c.tanh(), c
 
-    def context(self, x: Sequence[Tensor], position: int) -> Tensor:
-        """Eqs. 5 to 8: d'_e of the mention at a position of a sentence with embeddings x."""
+    def context(self, x: Sequence[Tensor], rows: Sequence[int], position: int) -> Tensor:  # noqa: ARG002
+        """Eqs. 5, 6: d'_e of the mention at a position of a sentence with these x and rows."""
+        return torch.relu(self.p["encoder.W_hd"] @ self.around(x, position) + self.p["encoder.b_d"])
+
+    def around(self, x: Sequence[Tensor], position: int) -> Tensor:
+        """Eqs. 7, 8: the encoder's states on both sides of a position."""
         zero = x[0].new_zeros(self.config.encoder_dim)
         h_fwd, c = zero, zero
         for x_t in x[:position]:
@@ -164,8 +166,7 @@ class Reference:
         h_bwd, c = zero, zero
         for x_t in reversed(x[position + 1 :]):
             h_bwd, c = self.lstm("encoder.backward_lstm", x_t, h_bwd, c)  # Eq. 8
-        W_hd, b_d = self.p["encoder.W_hd"], self.p["encoder.b_d"]
-        return torch.relu(W_hd @ torch.cat((h_fwd, h_bwd)) + b_d)  # Eq. 6
+        return torch.cat((h_fwd, h_bwd))
 
     def merge(self, context: Tensor, entity: Entity | None) -> Entity:
         """Eq. 4 and Section 3's merging functions: d_{e,i} from d'_{e,i} and d_{e,i-1}."""

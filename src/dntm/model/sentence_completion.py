@@ -20,6 +20,7 @@ Departure: <unk> is hidden and drawn like any other word; the paper does not say
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -27,10 +28,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from dntm.corpus.vocabulary import BOS, EOS
+from dntm.corpus.vocabulary import BOS, EOS, SPECIALS, UNK
 from dntm.model.config import Merging
-from dntm.model.context_encoder import ContextEncoder
+from dntm.model.context_encoder import ContextEncoder, SentenceWords
 from dntm.model.extensions.naming import Naming
+from dntm.model.extensions.word_attention import WordAttention
 from dntm.model.fast.layout import Segment, lay_out_ragged
 from dntm.model.merging import merging_function
 from dntm.model.pretrained_encoder import PretrainedEncoder
@@ -87,10 +89,14 @@ class SentenceCompletion(nn.Module):
         generator: torch.Generator | None = None,
         *,
         context_dim: int | None = None,
+        attention: bool = False,
     ) -> None:
         super().__init__()
         self.x = nn.Parameter(torch.empty(rows, embedding_dim))
-        self.encoder = ContextEncoder(embedding_dim, encoder_dim, context_dim or embedding_dim)
+        sizes, first = (embedding_dim, encoder_dim, context_dim or embedding_dim), len(SPECIALS)
+        self.encoder = (
+            WordAttention(*sizes, rows - first, first) if attention else ContextEncoder(*sizes)
+        )
         nn.init.normal_(self.x, std=embedding_dim**-0.5, generator=generator)
         self.encoder.reset_parameters(generator)
 
@@ -98,8 +104,9 @@ class SentenceCompletion(nn.Module):
     def of(cls, pretrained: PretrainedEncoder) -> "SentenceCompletion":
         """The model of a pretrained encoder."""
         sizes, dim = (*pretrained.x.shape, pretrained.encoder_dim), pretrained.context_dim
+        attention = pretrained.attention
         model = (
-            GapNaming(*sizes, context_dim=dim, merging=pretrained.merging)
+            GapNaming(*sizes, context_dim=dim, merging=pretrained.merging, attention=attention)
             if pretrained.naming
             else SentenceCompletion(*sizes, context_dim=dim)
         )
@@ -126,7 +133,7 @@ class SentenceCompletion(nn.Module):
         looked_up = nn.functional.embedding(self._indices(rows), self.x)
         count = len(words)
         before, after, candidates = torch.split(looked_up, [count, count, labels.size])
-        x_hat = self._contexts(layout, before, after)
+        x_hat = self._contexts(layout, sentences, before, after)
         logits = torch.bmm(candidates.view(count, -1, x_hat.shape[1]), x_hat.unsqueeze(2))
         # -log sigma(z) = softplus(-z); the hidden word comes first.
         sign = torch.ones_like(logits)
@@ -139,16 +146,32 @@ class SentenceCompletion(nn.Module):
     ) -> Float[Tensor, "words embedding_dim"]:
         """The context vector of each word's gap, in reading order."""
         layout = lay_out_gaps(sentences)
-        x_hat = self._contexts(layout, *self._around(layout))
+        x_hat = self._contexts(layout, sentences, *self._around(layout))
         return torch.empty_like(x_hat).index_copy_(0, self._indices(layout.reading), x_hat)
 
     def _contexts(
         self,
         layout: GapLayout,
+        sentences: Sequence[Int[np.ndarray, " _"]],
         before: Float[Tensor, "words embedding_dim"],
         after: Float[Tensor, "words embedding_dim"],
     ) -> Float[Tensor, "words context_dim"]:
-        return self.encoder.contexts(*self._read(layout, before, after))
+        words = partial(self._sentence_words, sentences, layout.reading)
+        return self.encoder.contexts(*self._read(layout, before, after), words)
+
+    def _sentence_words(
+        self, sentences: Sequence[Int[np.ndarray, " _"]], gaps: Int[np.ndarray, " gaps"]
+    ) -> SentenceWords:
+        """The sentences of these gaps, which are counted in reading order through the words."""
+        words, lengths = np.concatenate(sentences), np.array([len(s) for s in sentences])
+        starts = np.cumsum(lengths) - lengths
+        sentence = np.searchsorted(starts, gaps, side="right") - 1
+        time = np.arange(lengths.max())
+        here = np.minimum(starts[sentence, None] + time, len(words) - 1)
+        rows = np.where(time < lengths[sentence, None], words[here], UNK)
+        rows[rows >= len(self.x)] = UNK
+        x = nn.functional.embedding(torch.from_numpy(rows).to(self.x.device), self.x)
+        return SentenceWords(rows, x, np.abs(time - (gaps - starts[sentence])[:, None]))
 
     def _read(
         self,
@@ -157,7 +180,7 @@ class SentenceCompletion(nn.Module):
         after: Float[Tensor, "words embedding_dim"],
     ) -> tuple[Float[Tensor, "words encoder_dim"], Float[Tensor, "words encoder_dim"]]:
         encoder = self.encoder
-        zero = before.new_zeros(layout.sequences, encoder.W_hd.shape[1] // 2)
+        zero = before.new_zeros(layout.sequences, encoder.forward_lstm.W_hh.shape[1])
         h_forward, _, _ = encoder.forward_lstm.carry(before, layout.segments, zero, zero)
         h_backward, _, _ = encoder.backward_lstm.carry(after, layout.segments, zero, zero)
         return h_forward, h_backward.index_select(0, self._indices(layout.mirror))
@@ -185,8 +208,10 @@ class GapNaming(SentenceCompletion):
         *,
         context_dim: int | None = None,
         merging: Merging | None = None,
+        attention: bool = False,
     ) -> None:
-        super().__init__(rows, embedding_dim, encoder_dim, generator, context_dim=context_dim)
+        sizes = (rows, embedding_dim, encoder_dim, generator)
+        super().__init__(*sizes, context_dim=context_dim, attention=attention)
         self.merging = None
         self.W_dx = nn.Parameter(torch.empty(embedding_dim, context_dim or embedding_dim))
         self.b = nn.Parameter(torch.zeros(embedding_dim))
@@ -214,11 +239,16 @@ class GapNaming(SentenceCompletion):
         words = np.concatenate(sentences)
         # The row after the last one stands for b.
         read = words if hidden is None else np.where(hidden, len(self.x), words)
-        layout = lay_out_gaps(np.split(read, np.cumsum([len(s) for s in sentences])[:-1]))
+        texts = np.split(read, np.cumsum([len(s) for s in sentences])[:-1])
+        layout = lay_out_gaps(texts)
         h_forward, h_backward = self._read(layout, *self._around(layout))
         # In reading order: merging must not depend on where a word lies in the layout.
         at, answers = self._indices(np.argsort(layout.reading)[named]), words[named]
-        d = self.encoder.contexts(h_forward.index_select(0, at), h_backward.index_select(0, at))
+        d = self.encoder.contexts(
+            h_forward.index_select(0, at),
+            h_backward.index_select(0, at),
+            partial(self._sentence_words, texts, np.nonzero(named)[0]),
+        )
         x_hat = self._name(d if self.merging is None else self._merged(d, answers))
         length: Tensor = x_hat.norm(dim=1).mean() / self.x.detach().norm(dim=1).mean()
         nats = self.naming.loss(
@@ -264,6 +294,12 @@ class GapNaming(SentenceCompletion):
         x = nn.functional.embedding(rows.clamp(max=len(self.x) - 1), self.x)
         return torch.split(torch.where(met, x, self.b), len(layout.before))
 
-    def _contexts(self, layout: GapLayout, before: Tensor, after: Tensor) -> Tensor:
-        x_hat = self._name(self.encoder.contexts(*self._read(layout, before, after)))
+    def _contexts(
+        self,
+        layout: GapLayout,
+        sentences: Sequence[Int[np.ndarray, " _"]],
+        before: Tensor,
+        after: Tensor,
+    ) -> Tensor:
+        x_hat = self._name(super()._contexts(layout, sentences, before, after))
         return self.naming.s * nn.functional.normalize(x_hat, dim=1)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dntm.corpus.token_store import TokenStore
 from dntm.corpus.vocabulary import BOS, EOS
 from dntm.model.fast.window import EncodedDocument
+from dntm.training.config import PretrainRecipe
 
 POOL = 64
 """Blocks per pool, and about as many batches."""
@@ -155,6 +156,17 @@ class Negatives:
         rows: NDArray[np.int64] = np.minimum(found, len(self.share) - 1)
         return rows
 
+    def with_words(
+        self, words: Rows, count: int, random: np.random.Generator
+    ) -> tuple[Rows, NDArray[np.float32]]:
+        """Draw words in addition to these; the log-probability of each to be included."""
+        answers = np.unique(words)
+        rows = np.union1d(answers, self.draw(1, count, random))
+        share = np.minimum(self.share[rows], 1 - 1e-9)
+        included = -np.expm1(count * np.log1p(-share))
+        included[np.searchsorted(rows, answers)] = 1.0
+        return rows, np.log(included).astype(np.float32)
+
 
 def sentence_batch(
     store: TokenStore,
@@ -200,15 +212,61 @@ class WordsToName:
         """Choose the words to name and to hide, and draw candidates in addition to them."""
         words = np.concatenate(sentences)
         named = random.random(len(words)) < self.named[words]
-        drawn = self._candidates.draw(1, candidates, random)
-        answers = np.unique(words[named])
-        rows = np.union1d(answers, drawn)
-        share = np.minimum(self._candidates.share[rows], 1 - 1e-9)
-        included = -np.expm1(candidates * np.log1p(-share))
-        included[np.searchsorted(rows, answers)] = 1.0
         hidden = random.random(len(words)) < hide if hide else np.zeros(len(words), dtype=np.bool_)
-        log_included = np.log(included).astype(np.float32)
-        return NamingBatch(sentences, named, rows, log_included, hidden)
+        drawn = self._candidates.with_words(words[named], candidates, random)
+        return NamingBatch(sentences, named, *drawn, hidden)
+
+
+class WordsByType:
+    """Draws words by type, with some of their sentences: an unknown word is a rare word.
+
+    A type is drawn with a probability proportional to its count to the power of .25. Of its
+    occurrences in the training sentences one to `mentions` are named, in random order. Sentences
+    are cut 20 words before and after the gap; other occurrences of the word are hidden too.
+    """
+
+    LEAST, POWER, RADIUS = 8, 0.25, 20
+
+    def __init__(
+        self, store: TokenStore, answers: NDArray[np.bool_], recipe: PretrainRecipe
+    ) -> None:
+        self.store, self.recipe = store, recipe
+        counts = np.where(answers, store.counts, 0)
+        train = np.zeros(len(store.tokens), dtype=np.bool_)
+        for first, end in store.train.tolist():
+            train[store.starts[first] : store.starts[end]] = True
+        places = np.nonzero(train & (counts >= self.LEAST)[store.tokens])[0]
+        self._places = places[np.argsort(store.tokens[places], kind="stable")]
+        """The places of all words that can be drawn, word by word."""
+        own = np.bincount(store.tokens[places], minlength=len(counts))
+        self._ends = np.cumsum(own)
+        self._count = own
+        weights = np.where(own >= self.LEAST, own**self.POWER, 0.0)
+        if not weights.any():
+            raise ValueError(f"no word of the text occurs {self.LEAST} times")
+        self._types = Negatives(weights / weights.sum())
+
+    def batch(self, random: np.random.Generator) -> NamingBatch:
+        """Words with about as many sentences as the recipe's batch has."""
+        most, store = self.recipe.mentions, self.store
+        drawn = self._types.draw(1, max(1, 2 * self.recipe.batch // (most + 1)), random)[0]
+        sentences, named = [], []
+        for word in np.unique(drawn).tolist():
+            size = min(int(random.integers(1, most + 1)), int(self._count[word]))
+            chosen = random.choice(int(self._count[word]), size, replace=False)
+            for place in self._places[self._ends[word] - 1 - chosen].tolist():
+                sentence = int(np.searchsorted(store.starts, place, side="right")) - 1
+                start = max(int(store.starts[sentence]), place - self.RADIUS)
+                end = min(int(store.starts[sentence + 1]), place + self.RADIUS + 1)
+                sentences.append(store.tokens[start:end].astype(np.int64))
+                gap = np.zeros(end - start, dtype=np.bool_)
+                gap[place - start] = True
+                named.append((gap, sentences[-1] == word))
+        gaps, same = (np.concatenate(masks) for masks in zip(*named, strict=True))
+        hidden = same | (random.random(len(gaps)) < self.recipe.hide)
+        words = np.concatenate(sentences)[gaps]
+        candidates = self._types.with_words(words, self.recipe.candidates, random)
+        return NamingBatch(sentences, gaps, *candidates, hidden)
 
 
 def epoch_batches(documents: int, batch: int, *, seed: int, epoch: int) -> list[list[int]]:

@@ -83,7 +83,7 @@ class Recipe(Optimization):
     """Freeze a pretrained context encoder; if pretraining learned the model's merging function too,
     freeze it and W_dx as well."""
     freeze: tuple[str, ...] = ()
-    """Parts of the model to freeze: x, core, memory.encoder, output, terms.pointer, ..."""
+    """Parts of the model to freeze: x, x.words, core, memory.encoder, output, terms.pointer, ..."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -104,7 +104,8 @@ class TrainConfig:
     """Random seed for the initial weights, the order of documents and dropout."""
     start_from: Path | None = None
     """A run or checkpoint to start from, such as a trained baseline, or "default" (the bundled
-    model). Parameters that both models have are copied, except those frozen by --pretrained."""
+    model). Parameters that both models have are copied; with --pretrained, the input embeddings
+    and the context encoder come from there."""
     pretrained: Path | None = None
     """A pretraining run that provides the initial embeddings and context encoder."""
     vectors: Path | None = None
@@ -151,6 +152,9 @@ class EncoderConfig:
     merging: Merging | None = None
     """How to merge the contexts of a word that is hidden several times in a batch; if omitted, each
     gap is predicted from its own context. Only for the naming objective."""
+    attention: bool = False
+    """Attend to the words of the sentence too, as the extension word-attention does. Only for the
+    naming objective."""
 
     def __post_init__(self) -> None:
         settle(self)
@@ -181,6 +185,9 @@ class PretrainRecipe(Optimization):
     hide: float = 0.0
     """Naming objective: fraction of words that the encoder reads as an unseen entity (x_e = b), as
     the language model reads new names and unknown words."""
+    mentions: int = 0
+    """Naming objective: if given, words are drawn by type instead of as often as they occur, with
+    up to this many of their sentences, and named after each sentence."""
     validations: int = 10
     """Number of validations on the held-out sentences."""
 
@@ -190,7 +197,7 @@ class PretrainRecipe(Optimization):
         _require(self, counts, lambda v: v >= 1, "at least 1")
         _require(self, "hide", lambda v: 0 <= v < 1, "at least 0 and below 1")
         _require(self, "subsample", lambda v: v > 0, "more than 0")
-        _require(self, "smoothing", lambda v: v >= 0, "at least 0")
+        _require(self, "smoothing mentions", lambda v: v >= 0, "at least 0")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,19 +5,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dntm.corpus.token_store import TokenStore
 from dntm.corpus.vectors import WordVectors
-from dntm.corpus.vocabulary import Vocabulary, entity_rows
+from dntm.corpus.vocabulary import SPECIALS, Vocabulary, entity_rows
 from dntm.files import folder_of
 from dntm.model.base_model import load_base
 from dntm.model.checkpoint import VOCABULARY, best_of, from_pretrained, is_language_model
 from dntm.model.extensions.naming import naming_term
+from dntm.model.extensions.word_attention import WordAttention
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.pretrained_encoder import PretrainedEncoder, begin_with
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
 from dntm.training.config import PretrainConfig, TrainConfig
+
+WORDS = "x.words"
+"""The input embeddings of words, as a part to freeze: those of entities are trained."""
 
 
 def fit_to_base(config: TrainConfig, vocabulary: Vocabulary) -> tuple[TrainConfig, Vocabulary]:
@@ -41,7 +45,7 @@ def fit_to_base(config: TrainConfig, vocabulary: Vocabulary) -> tuple[TrainConfi
 def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextModel:
     """Build the model; load pretrained weights, word vectors and the weights of `start_from`.
 
-    `start_from` does not replace what comes from pretraining and is frozen.
+    `start_from` does not replace the input embeddings and the memory of pretraining.
     """
     generator = torch.Generator().manual_seed(config.seed)
     try:
@@ -62,7 +66,8 @@ def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextMod
         # Short vectors keep the first logits small; a tied table is an output layer too.
         begin_with(model.output.weight, vectors, vocabulary, length=1.0)
     if config.start_from:
-        _copy_weights(model, vocabulary, config.start_from)
+        given = ("x.", "memory.") if config.pretrained else ()
+        _copy_weights(model, vocabulary, config.start_from, given)
     _freeze(model, config.training.freeze)
     return model
 
@@ -83,6 +88,12 @@ def with_source_counts(
 
 def _freeze(model: DynamicTextModel, parts: Sequence[str]) -> None:
     """Freeze the parameters of these parts; ValueError if one is unknown or nothing is left."""
+    if WORDS in parts:
+        entities = entity_rows(model.config.entities)
+        learned = torch.zeros(len(model.x.weight), 1)
+        learned[entities] = 1
+        model.x.weight.register_hook(lambda gradient: gradient * learned.to(gradient.device))
+        parts = [part for part in parts if part != WORDS]
     # A tied table has two names.
     named = dict(model.named_parameters(remove_duplicate=False))
     for part in parts:
@@ -98,16 +109,24 @@ def _freeze(model: DynamicTextModel, parts: Sequence[str]) -> None:
         raise ValueError(f"freeze is {', '.join(parts)}: nothing is left to train")
 
 
-def _copy_weights(model: DynamicTextModel, vocabulary: Vocabulary, source: Path) -> None:
+def _copy_weights(
+    model: DynamicTextModel, vocabulary: Vocabulary, source: Path, given: tuple[str, ...]
+) -> None:
+    """Copy the weights that both models have, except those whose names begin as in `given`.
+
+    If only this model has dynamic output, the memory has no effect on its logits at first.
+    """
     folder = best_of(folder_of(source))
     trained, words = from_pretrained(folder)
     if words != vocabulary:
         raise ValueError(f"{folder} has another vocabulary than the dataset: cannot start from it")
     # Unlike `named_parameters`, this lists a tied table twice, as x and as y.
     weights = trained.state_dict()
+    if model.W_dy is not None and trained.W_dy is None:
+        nn.init.zeros_(model.W_dy)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if name not in weights or not parameter.requires_grad:
+            if name not in weights or name.startswith(given):
                 continue
             if weights[name].shape != parameter.shape:
                 raise ValueError(
@@ -122,15 +141,22 @@ def initial_encoder(config: PretrainConfig, store: TokenStore) -> SentenceComple
     generator = torch.Generator().manual_seed(config.seed)
     sizes = config.model
     shape = (len(store.vocabulary), sizes.embedding_dim, sizes.encoder_dim, generator)
-    model = (
-        GapNaming(*shape, context_dim=sizes.context_dim, merging=sizes.merging)
-        if config.training.objective == "naming"
-        else SentenceCompletion(*shape)
-    )
+    model = SentenceCompletion(*shape)
+    if config.training.objective == "naming":
+        naming = GapNaming(
+            *shape,
+            context_dim=sizes.context_dim,
+            merging=sizes.merging,
+            attention=sizes.attention,
+        )
+        if isinstance(naming.encoder, WordAttention):
+            naming.encoder.begin_with_bag(naming.W_dx, store.counts[len(SPECIALS) :])
+        model = naming
     if config.start_from:
         _copy_encoder(model, store.vocabulary.words, config.start_from)
     elif config.vectors:
         begin_with(model.x, WordVectors.read(config.vectors, store.vocabulary), store.vocabulary)
+    model.x.requires_grad_(config.training.embedding_rate > 0)
     return model
 
 
@@ -154,11 +180,17 @@ def _copy_encoder(model: SentenceCompletion, words: Sequence[str], source: Path)
     if its_words != words:
         raise ValueError(f"{source} has other words than the text: cannot start from it")
     found, expected = (
-        {(name, value.shape) for name, value in of.items()} for of in (weights, model.state_dict())
+        {
+            (name, value.shape)
+            for name, value in of.items()
+            if name in weights or not name.startswith("merging.")
+        }
+        for of in (weights, model.state_dict())
     )
     if odd := sorted(found ^ expected):
         raise ValueError(f"{source} has another objective or size: {odd[0][0]} differs")
-    model.load_state_dict(weights)
+    # A merging function that the source does not have is trained from the beginning.
+    model.load_state_dict(weights, strict=False)
 
 
 def _of_language_model(folder: Path) -> tuple[dict[str, Tensor], Sequence[str]]:

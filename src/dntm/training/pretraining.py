@@ -18,14 +18,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import files_below
 from dntm.corpus.token_store import TokenStore, build_store
 from dntm.corpus.vectors import WordVectors
 from dntm.evaluation.ranks import recover
-from dntm.model.extensions.naming import nameable
+from dntm.model.extensions.naming import held_out_types, nameable
 from dntm.model.pretrained_encoder import NAMING, PretrainedEncoder, log_share
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
 from dntm.training.batches import (
@@ -33,10 +32,11 @@ from dntm.training.batches import (
     Negatives,
     SentenceBatch,
     SentenceBatches,
+    WordsByType,
     WordsToName,
     sentence_batch,
 )
-from dntm.training.config import PretrainConfig, PretrainRecipe
+from dntm.training.config import PretrainConfig
 from dntm.training.initial_weights import initial_encoder
 from dntm.training.processes import Device, Processes, matmul_precision, processes, stop_signals
 from dntm.training.run_folder import RunFolder
@@ -108,12 +108,11 @@ def _train(
     config, store, group = run.config, run.store, run.group
     recipe, position = config.training, state.position
     step = group.share_gradients(state.model)
-    batches = SentenceBatches(store, recipe.batch, seed=config.seed).numbers(position.updates)
-    batch_of = _batches(recipe, store)
+    batch_of = _batches(config, store, position.updates)
     due = {-(-recipe.iterations * (i + 1) // recipe.validations) for i in range(recipe.validations)}
     while position.updates < recipe.iterations:
         random = np.random.default_rng([config.seed, position.updates, recipe.negatives])
-        batch = batch_of(next(batches), random)
+        batch = batch_of(random)
         state.set_learning_rate(position.updates / recipe.iterations)
         with matmul_precision(recipe.matmul_precision):
             loss = step(*batch.share(group.rank, group.count).inputs)
@@ -130,18 +129,21 @@ def _train(
 
 
 def _batches(
-    recipe: PretrainRecipe, store: TokenStore
-) -> Callable[[Int[np.ndarray, " sentences"], np.random.Generator], SentenceBatch | NamingBatch]:
-    """A function that makes the batches of the objective from sentence numbers."""
+    config: PretrainConfig, store: TokenStore, start: int
+) -> Callable[[np.random.Generator], SentenceBatch | NamingBatch]:
+    """A function that makes the next batch of the objective, from batch `start` on."""
+    recipe = config.training
+    to_name = nameable(store.vocabulary) & ~held_out_types(store.vocabulary)
+    if recipe.objective == "naming" and recipe.mentions:
+        return WordsByType(store, to_name, recipe).batch
+    numbers = SentenceBatches(store, recipe.batch, seed=config.seed).numbers(start)
     if recipe.objective == "naming":
-        to_name = WordsToName(store.counts, nameable(store.vocabulary), recipe.subsample)
-        return lambda numbers, random: to_name.batch(
-            store.sentences(numbers), recipe.candidates, random, hide=recipe.hide
+        words = WordsToName(store.counts, to_name, recipe.subsample)
+        return lambda random: words.batch(
+            store.sentences(next(numbers)), recipe.candidates, random, hide=recipe.hide
         )
     negatives = Negatives.smoothed(store.counts, recipe.smoothing)
-    return lambda numbers, random: sentence_batch(
-        store, numbers, negatives, recipe.negatives, random
-    )
+    return lambda random: sentence_batch(store, next(numbers), negatives, recipe.negatives, random)
 
 
 def _validate(state: TrainingState[SentenceCompletion], run: _Run) -> dict[str, Any] | None:

@@ -26,6 +26,8 @@ START = 10.0
 """The scale s before training."""
 FREQUENT = 100
 """This many of the most frequent words are never hidden."""
+HELD_OUT = 20
+"""Of the other words, one in this many is held out."""
 
 
 class Naming(Term):
@@ -97,8 +99,19 @@ def nameable(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
     )
 
 
+def held_out_types(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
+    """Every twentieth word: it is never hidden in training, so that it can be tested."""
+    first = entity_rows(vocabulary.entities).stop
+    found = np.zeros(len(vocabulary), dtype=np.bool_)
+    found[first + FREQUENT :: HELD_OUT] = True
+    return found & nameable(vocabulary)
+
+
 def infrequent(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
-    """Which rows are nameable words after the most frequent ones; only these can be hidden."""
-    found = nameable(vocabulary)
+    """Which rows are nameable words after the most frequent ones; only these can be hidden.
+
+    Types that are held out are left out.
+    """
+    found = nameable(vocabulary) & ~held_out_types(vocabulary)
     found[: entity_rows(vocabulary.entities).stop + FREQUENT] = False
     return found

@@ -14,6 +14,7 @@ from torch.nn.functional import cosine_similarity, gelu, normalize, rms_norm
 
 from dntm.corpus.vocabulary import BOS, entity_rows
 from dntm.model.extensions.unseen_pooling import LATER
+from dntm.model.extensions.word_attention import DISTANCES
 from dntm.model.reference import Entity, Reference, State, Token
 
 
@@ -28,7 +29,25 @@ class ExtendedReference(Reference):
         """The core reads one token."""
         if self.config.core == "transformer":
             return self.transformer((*core, x)), (*core, x)
-        return super().step(x, core)
+        h, core = super().step(x, core)
+        return h if self.config.core_dim is None else self.p["lstm.W_sh"] @ h, core
+
+    def context(self, x: Sequence[Tensor], rows: Sequence[int], position: int) -> Tensor:
+        """d'_e; with word attention, from the attended words too."""
+        if "word-attention" not in self.config.extensions:
+            return super().context(x, rows, position)
+        p = {n: self.p[f"encoder.{n}"] for n in ("w", "u", "Q", "K", "r", "W_hd", "b_d")}
+        around, first = self.around(x, position), entity_rows(self.config.entities).stop
+        read = [j for j, row in enumerate(rows) if row >= first and j != position]
+        a = torch.zeros_like(x[0])
+        if read:
+            query = p["u"] + p["K"].t() @ (p["Q"] @ around)
+            scores = [
+                p["w"][rows[j] - first] + query @ x[j] + p["r"][min(abs(position - j), DISTANCES)]
+                for j in read
+            ]
+            a = torch.stack(scores).softmax(0) @ torch.stack([x[j] for j in read])
+        return torch.relu(p["W_hd"] @ torch.cat((around, a)) + p["b_d"])
 
     def logits(self, y: Tensor, past: Sequence[Token], entities: Mapping[int, Entity]) -> Tensor:
         """Eq. 1 with every term in its order."""

@@ -76,6 +76,9 @@ class Level:
     """Mentions to encode together, from both directions, and to merge."""
 
     rests: tuple[Rest, Rest]
+    sentence: Int[np.ndarray, " mentions"]
+    """Counted through the documents."""
+    position: Int[np.ndarray, " mentions"]
     merges: tuple[Merge, ...]
 
 
@@ -128,7 +131,12 @@ def lay_out_encoding(
     forward, forward_rests = _direction({s: side for s, (side, _) in read.items()}, levels)
     backward, backward_rests = _direction({s: side for s, (_, side) in read.items()}, levels)
     return (forward, backward), tuple(
-        Level(rests=rests, merges=_merges(level))
+        Level(
+            rests=rests,
+            sentence=np.array([context.sentence for context in level], dtype=np.int64),
+            position=np.array([context.position for context in level], dtype=np.int64),
+            merges=_merges(level),
+        )
         for level, rests in zip(
             levels, zip(forward_rests, backward_rests, strict=True), strict=True
         )
