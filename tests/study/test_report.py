@@ -14,8 +14,7 @@ from dntm.evaluation.groups import curve_of, score_groups
 from dntm.evaluation.records import Records
 from dntm.evaluation.uncertainty import band, mean_and_error
 from dntm.settings import to_yaml
-from dntm.study.config import StudyConfig, StudyFolder
-from dntm.study.models import PAPER_TABLE_3
+from dntm.study.config import PAPER_TABLE_3, StudyConfig, StudyFolder
 from dntm.study.report import as_html, as_markdown, data_csv, make_report, write_report
 from dntm.study.results import read_results
 from dntm.study.tables import Entry, Row, Table, table_3

@@ -18,7 +18,7 @@ from dntm.corpus.storyworld import build_storyworld
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import ideal_records
 from dntm.files import resolved
-from dntm.study.models import PAPER_TABLE_1, TABLE_1_ROWS
+from dntm.study.config import PAPER_TABLE_1, TABLE_1_ROWS
 
 
 @dataclass(frozen=True)
