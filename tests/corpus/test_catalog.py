@@ -92,19 +92,6 @@ def test_ontogum_is_downloaded_once_and_its_license_is_shown_and_stored(
     assert cached == {"coref", "splits.md", "LICENSE.txt"}
 
 
-def test_a_local_copy_is_read_without_a_download(gum: Path, tmp_path: Path) -> None:
-    run("data", "build", "ontogum", "--output-dir", tmp_path / "out")
-    gum.unlink()
-    local = tmp_path / "local"
-    (tmp_path / "cache" / f"ontogum-{COMMIT[:12]}").rename(local)
-
-    run("data", "build", "ontogum", "--from", local, "--output-dir", tmp_path / "again")
-
-    one, two = (Dataset.open(tmp_path / name).information for name in ("out", "again"))
-    assert one["content_hash"] == two["content_hash"]
-    assert one["source"]["digest"] == two["source"]["digest"]
-
-
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.parametrize("damage", ["missing", "cut", "another commit", "no such path"])
 def test_a_download_that_is_not_the_pinned_archive_is_refused(
