@@ -1,6 +1,6 @@
 # make quickstart   from a clone to a first result
 # make test         lint, types, import layers, API reference and tests, as CI runs them
-# make torture      damaged files, kill -9 and odd requests, many of each (docs/reliability.md)
+# make torture      damaged files and kill -9, many of each (docs/reliability.md)
 # make benchmark    speed on this machine (BENCHMARK=train, pretrain, read, data or baselines;
 #                   ARGUMENTS="--threads 1"), or plain text compared with gold annotation
 #                   (BENCHMARK=segmentation or unknown_words; ARGUMENTS=OntoGUM's folder)
@@ -27,7 +27,7 @@ benchmark: install
 	$(BIN)/python -m benchmarks.$(BENCHMARK) $(ARGUMENTS)
 
 torture: install-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.torture
+	OMP_NUM_THREADS=1 DNTM_TORTURE=1 $(BIN)/pytest -n 0 tests/torture
 
 install: $(VENV)/.installed
 

@@ -142,9 +142,7 @@ def test_results_that_are_none_make_no_model_card(
 STATES: dict[str, Edit] = {
     "format_version": lambda s: s.update(format_version=[]),
     "no number": lambda s: s["position"].update(epoch=None),
-    "text": lambda s: s["position"].update(updates="1"),
     "negative": lambda s: s["position"].update(tokens=-1),
-    "a list": lambda s: s["position"].update(validations=[1]),
     "unknown name": lambda s: s.update(colour=1),
     "missing name": lambda s: s["position"].pop("batch"),
     "impossible loss": lambda s: s["position"].update(nats=1e300, tokens=1),

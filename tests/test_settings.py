@@ -8,8 +8,7 @@ import pytest
 
 import dntm
 from dntm.corpus.anonymize import AnonymizeConfig
-from dntm.corpus.dataset_builder import BuildConfig, ReadConfig
-from dntm.corpus.token_store import StoreConfig
+from dntm.corpus.dataset_builder import BuildConfig
 from dntm.settings import merged, read_yaml, settle, to_yaml
 from dntm.study.config import StudyConfig
 from dntm.training.config import EncoderConfig
@@ -92,9 +91,6 @@ def test_a_value_that_does_not_fit_is_named_in_few_words(
     [
         lambda: AnonymizeConfig(nested="inner"),  # type: ignore[arg-type]
         lambda: BuildConfig(entities=("chain",)),  # type: ignore[arg-type]
-        lambda: ReadConfig(on_error="go"),  # type: ignore[arg-type]
-        lambda: StoreConfig(documents="line"),  # type: ignore[arg-type]
-        lambda: dntm.Recipe(schedule="linear"),  # type: ignore[arg-type]
         lambda: EncoderConfig(embedding_dim=24.0),  # type: ignore[arg-type]
         lambda: dntm.TrainConfig(dataset=Path("x"), pretrained=3),  # type: ignore[arg-type]
         lambda: StudyConfig(seeds=("1",)),  # type: ignore[arg-type]
@@ -109,10 +105,7 @@ def test_python_refuses_what_yaml_refuses(make: Any) -> None:
     "text",
     [
         "build: {nested: inner}",
-        "build: {entities: [chain]}",
-        "reading: {on_error: go}",
         "training: {schedule: linear}",
-        "pretrained: 3",
         "corpus: 5",
         "1: 2",
         "null: 2",

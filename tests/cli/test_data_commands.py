@@ -58,9 +58,9 @@ def test_list_names_every_corpus_with_its_license(capsys: pytest.CaptureFixture[
     run("data", "list")
 
     printed = capsys.readouterr().out
-    for name in ("sotu", "storyworld", "ontogum", "litbank", "ontonotes", "preco"):
+    for name in ("sotu", "storyworld", "ontogum", "litbank", "amalgum", "ontonotes", "preco"):
         assert name in printed
-    assert printed.count("license:") == 6
+    assert printed.count("license:") == 7
 
 
 @pytest.mark.parametrize(

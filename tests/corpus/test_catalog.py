@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,19 +92,6 @@ def test_ontogum_is_downloaded_once_and_its_license_is_shown_and_stored(
     assert cached == {"coref", "splits.md", "LICENSE.txt"}
 
 
-def test_a_local_copy_is_read_without_a_download(gum: Path, tmp_path: Path) -> None:
-    run("data", "build", "ontogum", "--output-dir", tmp_path / "out")
-    gum.unlink()
-    local = tmp_path / "local"
-    (tmp_path / "cache" / f"ontogum-{COMMIT[:12]}").rename(local)
-
-    run("data", "build", "ontogum", "--from", local, "--output-dir", tmp_path / "again")
-
-    one, two = (Dataset.open(tmp_path / name).information for name in ("out", "again"))
-    assert one["content_hash"] == two["content_hash"]
-    assert one["source"]["digest"] == two["source"]["digest"]
-
-
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.parametrize("damage", ["missing", "cut", "another commit", "no such path"])
 def test_a_download_that_is_not_the_pinned_archive_is_refused(
@@ -151,6 +139,55 @@ def test_ontonotes_is_english_gold_and_each_test_document_once(tmp_path: Path) -
     dataset = Dataset.open(target)
     names = {split: [d.name for d in dataset.documents(split)] for split in dataset.splits}
     assert names == {"train": ["a:0"], "dev": ["b:0"], "test": ["c:0"]}
+
+
+def amalgum(folder: Path) -> tuple[Path, Path]:
+    """A clone with documents of two genres, and the same documents as JSON lines."""
+    lines = []
+    for number, genre in enumerate(["voyage", "whow"] * 40):
+        name = f"AMALGUM_{genre}_{number}"
+        words = ["Ivo", f"w{number}", "he", "left"]
+        misc = ["Entity=(person-1)", "_", "Entity=(person-1)", "Entity=(event-2)"]
+        rows = [
+            [str(w), x, *"_______", m] for w, (x, m) in enumerate(zip(words, misc, strict=True), 1)
+        ]
+        path = folder / "clone" / "amalgum" / genre / "dep" / f"{name}.conllu"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join([f"# newdoc id = {name}", *map("\t".join, rows)]) + "\n\n")
+        document = {"sentences": [words], "clusters": [[[0, 0], [2, 2]]]}
+        lines.append(json.dumps({"doc_key": f"{genre}/{name}", **document}))
+    (folder / "amalgum.jsonl").write_text("\n".join(lines) + "\n")
+    return folder / "clone", folder / "amalgum.jsonl"
+
+
+def test_amalgum_has_the_same_splits_in_both_formats_and_for_every_part_of_train(
+    tmp_path: Path,
+) -> None:
+    clone, lines = amalgum(tmp_path)
+
+    def build(source: Path, *options: str) -> dict[str, dict[str, Any]]:
+        target = tmp_path / "out"
+        where = ("--from", source, "--output-dir", target, "--overwrite")
+        run("data", "build", "amalgum", *where, "--vocabulary-size", "60", *options)
+        dataset = Dataset.open(target)
+        return {
+            split: {d.name.rpartition("/")[2]: d.sentences for d in dataset.documents(split)}
+            for split in ("train", "dev", "test")
+        }
+
+    whole, quarter, tenth = (build(lines, "--train-fraction", part) for part in ("1", ".25", ".1"))
+
+    assert build(clone) == whole
+    names = {name for documents in whole.values() for name in documents}
+    assert names == {f"AMALGUM_voyage_{number}" for number in range(0, 80, 2)}
+    assert all(
+        documents[name][0][::2] == [1, 1] for documents in whole.values() for name in documents
+    )
+    assert [len(documents) for documents in whole.values()] == [31, 4, 5]
+    assert [len(part["train"]) for part in (quarter, tenth)] == [8, 3]
+    assert tenth["train"].keys() < quarter["train"].keys() < whole["train"].keys()
+    for part in (quarter, tenth):
+        assert (part["dev"], part["test"]) == (whole["dev"], whole["test"])
 
 
 def test_a_document_that_comes_twice_is_named(tmp_path: Path, capsys: Capture) -> None:

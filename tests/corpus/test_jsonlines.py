@@ -32,12 +32,6 @@ def test_clusters_are_offsets_over_the_document_with_ends_included(tmp_path: Pat
     ]
 
 
-def test_mention_clusters_are_sentence_start_and_end_excluded(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", mention_clusters=[[[0, 0, 1], [1, 0, 1]]])
-
-    assert read(path)[0].chains == [[Mention(0, 0, 1), Mention(1, 0, 1)]]
-
-
 def test_gzip_and_empty_sentences_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.gz"
     fields = {"id": 3, "sentences": [["a"], [], ["b"]], "clusters": [[[0, 0], [1, 1]]]}

@@ -66,17 +66,6 @@ def test_ontogum_in_parts_of_28_comes_close_to_the_papers_table_1(
     assert [round(value, 2) for value in table] == [450, 22.72, 14.31, 10.6, 3.27]
 
 
-def test_ontogum_as_whole_documents_has_the_official_splits(data: Path, tmp_path: Path) -> None:
-    whole = BuildConfig(max_entities=500)
-
-    information = build_dataset(
-        "ontogum", tmp_path / "out", ReadConfig(), whole, given=str(data / "ontogum")
-    )
-
-    counts = information["counts"]
-    assert [counts[split]["documents"] for split in counts] == [177, 30, 30]
-
-
 @pytest.mark.parametrize("corpus", ["litbank", "craft"])
 def test_litbank_and_craft_build_without_error(data: Path, tmp_path: Path, corpus: str) -> None:
     source, given = (corpus, str(data / corpus)) if corpus in CORPORA else (data / corpus, None)

@@ -1,6 +1,5 @@
 import gzip
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +50,10 @@ def test_words_follow_the_annotated_corpora(raw: str, words: str) -> None:
         ("He lives in 44/B. He turned to the U.S. The U.S. Army left with J. A. Orr.", 3),
         ("He said that it was Bo's. Ann knew Dr. May.", 2),
         ("He died in 2014. [4] [12] She lives.", 2),
+        ("Il part. « Oui », dit-il. »  Elle rit.", 3),
+        ("Great! 😀 Then we left.", 2),
+        ("See No. 5 now. No. Not now.", 3),
+        ("He left. őrült is a word.", 1),
     ],
 )
 def test_sentences_end_where_a_reader_would_end_them(paragraph: str, count: int) -> None:
@@ -68,24 +71,6 @@ def test_the_fast_rule_for_the_end_of_a_sentence_finds_what_the_plain_one_finds(
     found = [match.span(1) for match in text._SENTENCE_END.finditer(raw)]
 
     assert found == [match.span(1) for match in PLAIN_END.finditer(raw)]
-
-
-@pytest.mark.parametrize("raw", [".", ". ", "?!", '."', "(.", ".\n("])
-def test_marks_without_end_are_cut_in_no_time(raw: str) -> None:
-    began = time.process_time()
-
-    list(text.sentence_bounds(raw * 20_000))
-
-    assert time.process_time() - began < 1.0
-
-
-def test_with_inline_markup_a_number_in_brackets_begins_a_sentence() -> None:
-    found = text.sentences_in("[7] saw [2]. [7] left.", inline=True)
-
-    assert [sentence.words for sentence in found] == [
-        ["[7]", "saw", "[2]", "."],
-        ["[7]", "left", "."],
-    ]
 
 
 def read(path: Path, documents: text.Documents, *, inline: bool = False) -> list[Document]:
@@ -115,11 +100,11 @@ def test_between_empty_lines_every_line_is_a_paragraph(tmp_path: Path) -> None:
 
 def test_inline_markup_names_the_entities(tmp_path: Path) -> None:
     path = tmp_path / "story.txt"
-    path.write_text("[7] saw [2]. Then [7] left.\n")
+    path.write_text("[7] saw [2]. [7] left.\n")
 
     (document,) = read(path, "file", inline=True)
 
-    assert document.chains == [[Mention(0, 0, 1), Mention(1, 1, 2)], [Mention(0, 2, 3)]]
+    assert document.chains == [[Mention(0, 0, 1), Mention(1, 0, 1)], [Mention(0, 2, 3)]]
 
 
 def test_a_very_large_file_becomes_several_documents(
@@ -136,12 +121,6 @@ def test_a_very_large_file_becomes_several_documents(
         ("large.txt", "2"),
         ("large.txt", "3"),
     ]
-
-
-def test_composed_and_decomposed_letters_are_the_same_word() -> None:
-    composed, decomposed = text.document_of("café"), text.document_of("cafe\u0301")
-
-    assert composed.sentences == decomposed.sentences
 
 
 def test_prose_has_no_space_at_a_hyphen() -> None:

@@ -103,11 +103,6 @@ def test_text_without_a_known_word_or_sentence_is_an_error(tmp_path: Path) -> No
     assert not (tmp_path / "store").exists()
 
 
-def test_a_folder_that_is_no_store_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is not a token store"):
-        TokenStore.open(tmp_path)
-
-
 SMALL_DISK = """
 import subprocess, sys
 from pathlib import Path

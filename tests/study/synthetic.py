@@ -22,8 +22,7 @@ from dntm.evaluation.records import Records
 from dntm.files import write_text
 from dntm.model.completion import Completions
 from dntm.settings import to_yaml
-from dntm.study.config import PRESETS, StudyFolder, all_runs
-from dntm.study.models import MODELS, PAPER_MODELS
+from dntm.study.config import MODELS, PAPER_MODELS, PRESETS, StudyFolder, all_runs
 from dntm.study.run import train_config
 
 PAPER_NAMES = tuple(model.name for model in PAPER_MODELS)

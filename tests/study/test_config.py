@@ -22,14 +22,7 @@ from dntm.study.config import (
     with_baselines,
 )
 from dntm.study.run import pretrain_config, train_config
-
-
-def fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as exit_:
-        main([str(argument) for argument in arguments])
-    assert exit_.value.code not in (0, None)
-    return capsys.readouterr().err
+from tests.cli.running import fails
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))

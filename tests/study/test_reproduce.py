@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -123,21 +122,6 @@ def test_listed_commands_give_the_same_tables_in_any_order_and_at_once(
     assert [line[-1] for line in lines] == ["A-1", "D-gru-relu-1"]
     assert sessions(study) == 2
     assert results(study) == results(finished)
-
-
-def test_a_partial_study_names_the_missing_runs(
-    corpus: Path, finished: Path, tmp_path: Path
-) -> None:
-    study = tmp_path / "study"
-    shutil.copytree(finished, study, ignore=shutil.ignore_patterns("A-1", "report"))
-
-    main(reproduce(corpus, study, "--only", "D-gru-relu-1")[3:])
-
-    assert not (study / "runs" / "A-1").exists()
-    text = (study / "report" / "report.md").read_text()
-    assert "1 of 2 runs are finished" in text
-    assert "Missing: A-1" in text
-    assert "No finished run of C-gru-relu and A" in text
 
 
 def test_a_failed_run_is_named_with_its_log(

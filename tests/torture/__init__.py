@@ -1,11 +1,7 @@
-"""`make torture`: damaged input, kill -9 and odd requests, many of each, from a seed.
+"""Damaged input and kill -9, a few of each, or many (`make torture`, docs/reliability.md).
 
-    trying.py     counts, and how bytes and JSON are damaged
-    readers.py    damaged corpora, vectors and lists; shapes that once were slow
-    saved.py      damaged checkpoints, states, datasets, stores and settings
-    kills.py      kill -9 at random moments of train, pretrain, data build and reproduce
-    page.py       odd requests and many readers at once
-
-It prints the number of attempts and of problems (docs/reliability.md). A small sample of each is
-part of the tests.
+trying.py     counts, and how bytes and JSON are damaged
+readers.py    damaged corpora, vectors and lists
+saved.py      damaged checkpoints, states, datasets, stores and settings
+kills.py      kill -9 at random moments of train, pretrain, data build and reproduce
 """

@@ -30,15 +30,6 @@ ENOUGH = 600.0
 ACTS = ("forged iron", "kneaded dough", "sang songs", "sold salt")
 
 
-def make(folder: Path) -> Path:
-    """A corpus, a dataset, a run and a pretraining, each of them small."""
-    write_corpus(folder)
-    for command in (_build(folder, "dataset"), _train(folder, "run"), _pretrain(folder)):
-        code, said = wait(start(command, folder / "log.txt"), folder / "log.txt")
-        assert code == 0, said
-    return folder
-
-
 def write_corpus(folder: Path) -> Path:
     """Write the corpus and the text; each attack builds what it needs and leaves it complete."""
     folder.mkdir(parents=True, exist_ok=True)

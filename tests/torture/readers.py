@@ -1,4 +1,4 @@
-"""Damaged corpora, vectors and lists for every reader, and shapes that once took long."""
+"""Damaged corpora, vectors and lists for every reader."""
 
 import gzip
 import json
@@ -16,7 +16,6 @@ from dntm.corpus.formats import Format, files_and_format, read_documents
 from dntm.corpus.token_store import read_sentences
 from dntm.corpus.vectors import WordVectors
 from dntm.corpus.vocabulary import Vocabulary
-from tests.corpus.test_places import BOMBS, crossing, nested
 from tests.torture.trying import Tally, damaged
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -103,26 +102,3 @@ def _read_ids(path: Path, _number: int) -> None:
 def _read_text(path: Path, number: int) -> None:
     for words in read_sentences(path, "file" if number % 2 else "blank-line"):
         assert all(words)
-
-
-def shapes(folder: Path, size: int) -> Tally:
-    """Texts of this size with shapes that once took more than linear time."""
-    tally = Tally(f"shapes of {size // 1000:,} kB")
-    forms: dict[str, Format] = {"u": "conllu", "2012": "conll2012"}
-    made: list[tuple[str, Format, bytes]] = []
-    for name, shape in BOMBS.items():
-        each = max(1, len(shape(2)[1]) - len(shape(1)[1]))
-        form, content = shape(size // each)
-        made.append((name, forms.get(form, "text"), content))
-    made.append(("nested", "conll2012", nested(size // 60)))
-    made.append(("crossing", "conllu", crossing(size // 60)))
-    made.append(("deep JSON", "json", b"[" * size))
-    made.append(("one word", "text", b"a" * size))
-    made.append(("one sentence", "text", b"a " * (size // 2)))
-    made.append(("capitals", "text", b"Ab " * (size // 3)))
-    made.append(("inline numbers", "inline", b"[1]" * (size // 3)))
-    for name, form, content in made:
-        path = folder / "shape"
-        path.write_bytes(content)
-        tally.attempt(name, lambda: _reads(form)(path, 8))  # noqa: B023
-    return tally

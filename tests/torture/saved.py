@@ -31,7 +31,7 @@ from tests.torture.trying import Tally, damaged, edited_json
 
 
 class Saved:
-    """A dataset, a run on it and a pretraining (`kills.make`), and what comes of their files."""
+    """A dataset, a run on it and a pretraining (`kills`), and what comes of their files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -119,7 +119,7 @@ GUARDED = ("checkpoint", "training state", "dataset", "pretrained encoder")
 
 
 def damaged_files(folder: Path, count: int, seed: int) -> Iterator[Tally]:
-    """Every kind gets its share; `folder` is what `kills.make` has made."""
+    """Every kind gets its share; `folder` is what `kills` left."""
     saved, rng = Saved(folder), random.Random(seed)
     kinds = saved.kinds()
     for kind, (files, work) in kinds.items():

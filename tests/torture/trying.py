@@ -3,7 +3,6 @@
 import json
 import random
 import signal
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,15 +28,12 @@ class Tally:
     tried: int = 0
     refused: int = 0
     """With one sentence."""
-    slowest: float = 0.0
-    """Seconds of processor time."""
     problems: list[str] = field(default_factory=list)
     """Tracebacks, hangs, wrong numbers, losses."""
 
     def attempt(self, label: str, work: Callable[[], T]) -> T | None:
         """Do it; only ValueError and OSError may come of it, with a message of some length."""
         self.tried += 1
-        began = time.process_time()
         try:
             with _limited():
                 return work()
@@ -51,8 +47,6 @@ class Tally:
             last = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
             self.problems.append(f"{label}: {type(error).__name__} {str(error)[:150]} ({place})")
-        finally:
-            self.slowest = max(self.slowest, time.process_time() - began)
         return None
 
     def expect(self, label: str, *, holds: bool) -> None:

@@ -18,7 +18,7 @@ from dntm.corpus.storyworld import build_storyworld
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import ideal_records
 from dntm.files import resolved
-from dntm.study.models import PAPER_TABLE_1, TABLE_1_ROWS
+from dntm.study.config import PAPER_TABLE_1, TABLE_1_ROWS
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Build:
     overwrite: bool = False
     """Replace the dataset if it exists."""
     from_: Annotated[str | None, tyro.conf.arg(name="from")] = None
-    """Folder with a local copy of the named corpus, to use instead of downloading it."""
+    """Folder or file with a local copy of the named corpus, to use instead of downloading it."""
     reading: Annotated[ReadConfig, tyro.conf.arg(name="")] = field(default_factory=ReadConfig)
     """How the source is read and split."""
     build: Annotated[BuildConfig, tyro.conf.arg(name="")] = field(default_factory=BuildConfig)

@@ -1,13 +1,15 @@
 """Corpora: those known by name, and how the documents of any corpus are split.
 
 For a corpus known by name, `corpora.yaml` says where it comes from, its license, and the settings
-that suit it. Documents are split by a file of ids, by the names of folders and files, or at random.
+that suit it. Documents are split by a file of ids, by the names of folders and files, by a hash of
+their own names, or at random.
 
 Corpora on GitHub are downloaded with pooch as the archive of a pinned commit, unpacked once into
 the cache folder, and used from there. The commit id that git writes into the archive must be the
 pinned one. `dataset.json` records the SHA-256 of the files that were read.
 """
 
+import hashlib
 import importlib.metadata
 import importlib.util
 import os
@@ -50,6 +52,8 @@ class Corpus:
     """Where the documents are below the given or downloaded folder; the first that exists."""
     splits: Sequence[str] = ()
     """Where the file or folder of ids is; the first that exists."""
+    split_by_name: bool = False
+    """Whether a hash of the document's name decides its split (`split_of_name`)."""
     prefer: Sequence[tuple[str, str]] = ()
     """Pairs of folder names: if the first exists, files below the second are not read (`*`: all
     files outside the first)."""
@@ -182,17 +186,50 @@ _SPLIT_NAMES: dict[str, Split] = {
 
 
 def splits_of(
-    keys: Sequence[Key], ids: Path | None, fractions: Sequence[float] | None, seed: int
+    keys: Sequence[Key],
+    ids: Path | None,
+    fractions: Sequence[float] | None,
+    seed: int,
+    *,
+    by_name: bool = False,
 ) -> list[str | None]:
-    """By fractions if given, else by ids if given, else by folders if they name all splits."""
+    """By fractions if given, else by ids, by names, or by folders if they name all splits."""
     if fractions is None and ids is not None:
         by_id = splits_by_ids(ids)
         return [by_id.get(name) for name, _ in keys]
+    if fractions is None and by_name:
+        return [split_of_name(name) for name, _ in keys]
     by_folder = [split_of_file(source) for _, source in keys]
     if fractions is None and None not in by_folder and "train" in by_folder:
         return [*by_folder]
-    by_name = splits_by_fraction({name for name, _ in keys}, fractions or FRACTIONS, seed)
-    return [by_name[name] for name, _ in keys]
+    at_random = splits_by_fraction({name for name, _ in keys}, fractions or FRACTIONS, seed)
+    return [at_random[name] for name, _ in keys]
+
+
+def split_of_name(name: str) -> Split:
+    """Hold out a tenth for test and a tenth for dev: the hash modulo 10 is 0 or 1."""
+    held_out: dict[int, Split] = {0: "test", 1: "dev"}
+    return held_out.get(_hash(name) % 10, "train")
+
+
+def part_of_train(
+    keys: Sequence[Key], splits: Sequence[str | None], fraction: float
+) -> list[str | None]:
+    """Keep only this fraction of the training documents, those with the smallest hashes.
+
+    A smaller fraction is part of a larger one; dev and test do not change.
+    """
+    train = {name for (name, _), split in zip(keys, splits, strict=True) if split == "train"}
+    kept = set(sorted(train, key=_hash)[: max(1, round(fraction * len(train)))])
+    return [
+        None if split == "train" and name not in kept else split
+        for (name, _), split in zip(keys, splits, strict=True)
+    ]
+
+
+def _hash(name: str) -> int:
+    """SHA-256 of a document's name without its folders."""
+    return int.from_bytes(hashlib.sha256(PurePosixPath(name).name.encode()).digest())
 
 
 def split_of_file(source: str) -> Split | None:

@@ -22,7 +22,7 @@ CoNLL-U with `Entity=` in the last column:
 The header names the fields between the hyphens; the chain is `eid` or `GRP`. Without a header, the
 chain is the field with a digit among the first two: `(3-person` and `(person-3` (AMALGUM, older
 GUM) are both chain 3. If both fields or neither have a digit, the document is refused. A
-discontinuous mention, `e1[1/2]` ... `e1[2/2]`, is represented by its longest piece. Words are the
+discontinuous mention, `e1[1/2]` ... `e1[2/2]`, is represented by its first piece. Words are the
 syntactic words: lines of multi-word tokens and empty nodes are skipped. Mentions may cross.
 """
 
@@ -233,7 +233,7 @@ class _Reader2012(_Reader):
 _NEWDOC = re.compile(r"#\s*+newdoc(?:\s++id\s*+=(?P<name>.*))?+$", re.DOTALL)
 _HEADER = re.compile(r"#\s*+global\.Entity\s*+=\s*+(?P<fields>\S++)")
 _BRACKET_U = re.compile(r"\((?P<single>[^()]++)\)|\((?P<open>[^()]++)|(?P<close>[^()]++)\)")
-_PIECE = re.compile(r"(?P<chain>[^\[\]]+)(?:\[(?P<number>\d+)/(?P<count>\d+)\])?$")
+_PIECE = re.compile(r"\[(?P<number>\d+)/\d+\]$")
 _WORD_ID = re.compile(r"(?P<word>\d+)$|\d+-\d+$|\d+\.\d+$")
 _COLUMNS = 10
 
@@ -312,8 +312,14 @@ class _ReaderU(_Reader):
                 self.read_brackets(chains, start, len(self.words))
 
     def _chain(self, text: str) -> str:
-        """The chain of a bracket, with `[1/2]` if it is a piece of a discontinuous mention."""
-        fields = text.split("-")
+        """The chain of a bracket; empty for the later pieces of a discontinuous mention."""
+        chain = self._chain_field(text.split("-"), text)
+        piece = _PIECE.search(chain)
+        if piece is None:
+            return chain
+        return chain[: piece.start()] if piece["number"] == "1" else ""
+
+    def _chain_field(self, fields: list[str], text: str) -> str:
         if self.chain_field is None and len(fields) > 1:
             numbered = [name for name in fields[:2] if re.search(r"\d", name)]
             if len(numbered) != 1:
@@ -324,25 +330,7 @@ class _ReaderU(_Reader):
         return fields[chain] if len(fields) > chain else fields[0]
 
     def end(self) -> Document:
-        """The document; a discontinuous mention is its longest piece."""
+        """The document, without mentions that have no words."""
         document = super().end()
-        whole: dict[str, list[Mention]] = {}
-        pieces: dict[tuple[str, str], dict[str, list[Mention]]] = {}
-        for label, spans in self.chains.items():
-            match = _PIECE.match(label)
-            if not match:
-                raise ValueError(f"entity {label!r}, expected a name such as e1 or e1[1/2]")
-            whole.setdefault(match["chain"], [])
-            if match["number"]:
-                key = (match["chain"], match["count"])
-                pieces.setdefault(key, {})[match["number"]] = spans
-            else:
-                whole[match["chain"]].extend(spans)
-        for (entity, count), found in pieces.items():
-            if str(len(found)) != count or len({len(spans) for spans in found.values()}) != 1:
-                raise ValueError(f"mentions of {entity} in {count} pieces, expected all of each")
-            for mention in zip(*found.values(), strict=True):
-                whole[entity].append(max(mention, key=lambda piece: piece.end - piece.start))
-        with_words = ([m for m in spans if m.end > m.start] for spans in whole.values())
-        chains = [sorted(mentions) for mentions in with_words if mentions]
-        return replace(document, chains=chains)
+        with_words = ([m for m in chain if m.end > m.start] for chain in document.chains)
+        return replace(document, chains=[chain for chain in with_words if chain])

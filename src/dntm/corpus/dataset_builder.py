@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dntm.corpus.anonymize import AnonymizeConfig, mark_chains, mark_words
-from dntm.corpus.catalog import CORPORA, Corpus, Key, dev_as_test, locate, splits_of
+from dntm.corpus.catalog import CORPORA, Corpus, Key, dev_as_test, locate, part_of_train, splits_of
 from dntm.corpus.dataset import SPLITS, Origin, new_dataset, write_dataset
 from dntm.corpus.document import AnonymizedDocument, Document, Span
 from dntm.corpus.entities import CLOSED, Capitals, Lexicon
@@ -63,6 +63,8 @@ class ReadConfig:
     fractions are .8 .1 .1."""
     dev_as_test: bool = False
     """For a corpus without a test split: use dev as test, and a random tenth of train as dev."""
+    train_fraction: float = 1.0
+    """Keep only this fraction of the training documents; dev and test do not change."""
     seed: int = 1
     """Random seed for splits and for storyworld."""
 
@@ -70,6 +72,10 @@ class ReadConfig:
         settle(self, limit=1)
         if self.fractions and (min(self.fractions) < 0 or abs(sum(self.fractions) - 1) > 1e-6):
             raise ValueError(f"fractions {self.fractions}, expected three that add up to 1")
+        if not 0 < self.train_fraction <= 1:
+            raise ValueError(
+                f"train_fraction is {self.train_fraction}, expected above 0, at most 1"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,9 +166,13 @@ def build_dataset(
         keys = _stage(progress(wanted), staged, config)
         left_out["malformed"] = len(skipped)
         ids = reading.splits or located.splits
-        split_of = splits_of(keys, ids, reading.fractions, reading.seed)
+        split_of = splits_of(
+            keys, ids, reading.fractions, reading.seed, by_name=corpus.split_by_name
+        )
         if reading.dev_as_test:
             split_of = dev_as_test(keys, split_of, reading.seed)
+        if reading.train_fraction < 1:
+            split_of = part_of_train(keys, split_of, reading.train_fraction)
         left_out["in_no_split"] = sum(split not in SPLITS for split in split_of)
         vocabulary = vocabulary or _count_vocabulary(_staged(staged, split_of), config)
         text_settings = TextSettings.from_plain(asdict(config))

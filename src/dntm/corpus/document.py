@@ -184,15 +184,11 @@ def check(document: Document) -> None:
     for mention in (m for chain in (*document.chains, document.named_entities) for m in chain):
         sentence, start, end = mention
         if not 0 <= sentence < len(lengths):
-            raise ValueError(
-                f"document {document.name!r}: a mention in sentence {sentence}, "
-                f"expected 0 to {len(lengths) - 1}"
-            )
+            expected = f"expected 0 to {len(lengths) - 1}"
+            raise ValueError(f"document {document.name!r}: sentence {sentence}, {expected}")
         if not 0 <= start < end <= lengths[sentence]:
-            raise ValueError(
-                f"document {document.name!r}, sentence {sentence}: a mention from word {start} "
-                f"to {end}, expected inside its {lengths[sentence]} words"
-            )
+            place = f"document {document.name!r}, sentence {sentence}: words {start} to {end}"
+            raise ValueError(f"{place}, expected a mention inside its {lengths[sentence]} words")
 
 
 def _check_words(words: Sequence[str], where: str) -> None:
@@ -217,7 +213,7 @@ LONGEST_LINE = 1 << 28
 class InputError(ValueError):
     """An error in an input file, with path and line; long descriptions are shortened."""
 
-    def __init__(self, path: str, line: int | None, problem: str) -> None:
+    def __init__(self, path: Path | str, line: int | None, problem: str) -> None:
         if len(problem) > LONGEST_PROBLEM:  # the end says what was expected
             half = LONGEST_PROBLEM // 2
             problem = f"{problem[:half]} ... {problem[-half:]}"
@@ -257,20 +253,19 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The raw lines of an optionally gzipped file, numbered from 1, without byte order mark."""
     number = 0
     try:
-        with path.open("rb") as plain, _decompressed(plain) as handle:
+        with path.open("rb") as plain:
+            packed = plain.peek(2).startswith(b"\x1f\x8b")
+            handle: io.BufferedIOBase = gzip.GzipFile(fileobj=plain) if packed else plain
             while line := handle.readline(LONGEST_LINE + 1):
                 number += 1
                 if len(line) > LONGEST_LINE:
-                    raise InputError(
-                        str(path), number, f"a line of more than {LONGEST_LINE:,} bytes"
-                    )
+                    raise InputError(path, number, f"a line of more than {LONGEST_LINE:,} bytes")
                 yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(
-            str(path), number + 1, f"broken gzip ({error}), expected a complete gzip file"
-        ) from None
+        problem = f"broken gzip ({error}), expected a complete gzip file"
+        raise InputError(path, number + 1, problem) from None
     except OSError as error:
-        raise InputError(str(path), None, f"cannot be read: {error.strerror or error}") from None
+        raise InputError(path, None, f"cannot be read: {error.strerror or error}") from None
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -283,16 +278,8 @@ def _decoded(lines: Iterable[tuple[int, bytes]], path: str) -> Iterator[tuple[in
         try:
             yield number, raw.decode().rstrip("\r\n")
         except UnicodeDecodeError as error:
-            raise InputError(
-                path,
-                number,
-                f"byte 0x{raw[error.start]:02x} at column {error.start + 1} "
-                "is not UTF-8, expected UTF-8 text",
-            ) from None
-
-
-def _decompressed(handle: io.BufferedReader) -> io.BufferedIOBase:
-    return gzip.open(handle) if handle.peek(2).startswith(b"\x1f\x8b") else handle
+            place = f"byte 0x{raw[error.start]:02x} at column {error.start + 1}"
+            raise InputError(path, number, f"{place} is not UTF-8, expected UTF-8 text") from None
 
 
 def _raise(error: OSError) -> None:
@@ -302,9 +289,8 @@ def _raise(error: OSError) -> None:
 def files_below(source: Path) -> list[Path]:
     """The file itself, or all files below a folder, sorted; hidden files are ignored."""
     if not source.exists():
-        raise InputError(
-            str(source), None, "no such file or folder (dntm data list lists known corpora)"
-        )
+        problem = "no such file or folder (dntm data list lists known corpora)"
+        raise InputError(source, None, problem)
     if not source.is_dir():
         return [source]
     found: list[Path] = []
@@ -316,5 +302,5 @@ def files_below(source: Path) -> list[Path]:
         found += [Path(folder) / name for name in files if not name.startswith(".")]
     found.sort()
     if not found:
-        raise InputError(str(source), None, "the folder contains no file")
+        raise InputError(source, None, "the folder contains no file")
     return found

@@ -79,15 +79,11 @@ def _inline(recognized: Format, files: list[Path]) -> Format:
 def _only_format(source: Path, by_format: dict[Format, list[Path]], option: str) -> Format:
     annotated = [known for known in ANNOTATED if known in by_format]
     if len(annotated) > 1:
-        raise InputError(
-            str(source), None, f"files in several formats ({', '.join(annotated)}): pass {option}"
-        )
+        problem = f"files in several formats ({', '.join(annotated)}): pass {option}"
+        raise InputError(source, None, problem)
     if not by_format:
-        raise InputError(
-            str(source),
-            None,
-            f"no file named *_conll, *.conll, *.conllu, *.jsonl or *.txt: pass {option}",
-        )
+        problem = "no file named *_conll, *.conll, *.conllu, *.jsonl or *.txt"
+        raise InputError(source, None, f"{problem}: pass {option}")
     return annotated[0] if annotated else "text"
 
 
@@ -184,9 +180,7 @@ def read_documents(
                 else:
                     yield replace(document, source=relative)
             if not found:
-                raise EmptyInputError(
-                    called or str(path), None, "an empty file, expected documents"
-                )
+                raise EmptyInputError(called or path, None, "an empty file, expected documents")
         except InputError as error:
             _note(error, skipped, empty)
 

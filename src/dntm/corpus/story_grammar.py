@@ -10,17 +10,17 @@ predict who is mentioned; a clause follows the mention, so traits predict what f
 mentioned depends on how many sentences ago the entity was last mentioned. All entities of a
 sentence differ, so what a sentence says about an entity matters only after the sentence.
 
-Each entity has a trade, a temper, a place and a thing. The trade never changes; the temper may
-drift; the place changes when the text says so and sometimes without notice; the thing changes when
-it is found, lost or given away, and the text always says so. A trade shares two of its six tasks
-and one of its three objects with a neighboring trade, so a single sentence may not determine it.
+The trade of an entity never changes; its temper may drift; its place changes when the text says so
+and sometimes without notice; its thing changes when it is found, lost or given away, and the text
+always says so.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from dntm.settings import read_yaml
 
@@ -38,8 +38,7 @@ class Does(Enum):
     NOTHING, SHOW, CHANGE, GIVE, CALL = range(5)
 
 
-@dataclass(frozen=True)
-class Trait:
+class Trait(NamedTuple):
     """A hidden property of an entity, drawn uniformly at its first mention."""
 
     values: int
@@ -47,8 +46,7 @@ class Trait:
     """Probability of being redrawn after a sentence that mentions the entity."""
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """Phrases for each value of a trait; equally likely given the value."""
 
     weight: float
@@ -88,60 +86,27 @@ class Grammar:
         return [kind for kind in self.clauses if kind.does not in (Does.GIVE, Does.CALL)]
 
 
-_WORDS = read_yaml(Path(__file__).with_name("story_words.yaml"))
-TRADES, TEMPERS, PLACES, THINGS = (_WORDS[k] for k in ("trades", "tempers", "places", "things"))
-TRADE, TEMPER, PLACE, THING = range(4)
-_SLIP = 0.03
+def read_grammar(path: Path) -> Grammar:
+    """Read a grammar from YAML; its first lines say how phrases are written."""
+    found = read_yaml(path)
+    traits = found["traits"]
+    rules: dict[str, Any] = {"connectives": found["connectives"], "stop": found["stop"]}
+    for position in ("openings", "calls", "clauses"):
+        rules[position] = [_kind(spec, traits) for spec in found[position]]
+    sizes = [Trait(len(trait["values"]), trait["drift"]) for trait in traits.values()]
+    return Grammar(traits=sizes, **rules)
 
 
-def _row(*parts: str) -> list[Phrase]:
-    """All phrases made of one alternative of each part; slashes separate alternatives."""
-    chosen = product(*(part.split("/") for part in parts))
-    return [tuple(" ".join(words).split()) for words in chosen]
+def _kind(spec: Mapping[str, Any], traits: Mapping[str, Any]) -> Kind:
+    """Fill the template with each value of the trait."""
+    trait = spec.get("trait")
+    rows: list[list[Phrase]] = []
+    for name, listed in traits[trait]["values"].items() if trait else [("", ())]:
+        template = spec["phrases"] if rows else spec.get("first", spec["phrases"])
+        parts = [part.split("/") for part in template.format(name, *listed).split("|")]
+        rows.append([tuple(" ".join(chosen).split()) for chosen in product(*parts)])
+    number = [*traits].index(trait) if trait else -1
+    return Kind(spec["weight"], Does[spec["does"].upper()], rows, number, spec.get("slip", 0.0))
 
 
-def _each(names: Iterable[str], *parts: str) -> list[list[Phrase]]:
-    """One row per name, which replaces the underscore."""
-    return [_row(*(part.replace("_", name) for part in parts)) for name in names]
-
-
-def _things(nothing: str, *parts: str) -> list[list[Phrase]]:
-    """The row of nothing, and one row per thing."""
-    return [_row(nothing), *_each(list(THINGS)[1:], *parts)]
-
-
-_SPOKEN = [_row(speech, "about the", _WORDS["topics"]) for speech, _ in TEMPERS.values()]
-
-STORYWORLD = Grammar(
-    traits=[
-        Trait(len(TRADES)),
-        Trait(len(TEMPERS), drift=0.03),
-        Trait(len(PLACES), drift=0.03),
-        Trait(len(THINGS)),
-    ],
-    openings=[
-        Kind(0.15, Does.NOTHING, [[()]]),
-        Kind(0.30, Does.SHOW, _each([t[2] for t in TRADES.values()], "wearing the _ ,"), TRADE),
-        Kind(0.05, Does.SHOW, [_row("in a", t[1], "mood ,") for t in TEMPERS.values()], TEMPER),
-        Kind(0.25, Does.SHOW, _each(PLACES, "at the _ ,"), PLACE),
-        Kind(0.25, Does.SHOW, _things("with empty hands ,", "with the _ ,"), THING),
-    ],
-    calls=[
-        Kind(0.5, Does.SHOW, _each(TRADES, "the _ , and"), TRADE),
-        Kind(0.25, Does.SHOW, _each(PLACES, "someone from the _ , and"), PLACE),
-        Kind(0.25, Does.SHOW, _things("a beggar , and", "someone with the _ , and"), THING),
-    ],
-    clauses=[
-        Kind(0.44, Does.SHOW, [_row(t[0], "the", t[1]) for t in TRADES.values()], TRADE, _SLIP),
-        Kind(0.10, Does.SHOW, _SPOKEN, TEMPER, _SLIP),
-        Kind(0.16, Does.SHOW, [_row(acts) for acts in PLACES.values()], PLACE),
-        Kind(0.16, Does.SHOW, [_row(uses) for uses in THINGS.values()], THING),
-        Kind(0.04, Does.CHANGE, _each(PLACES, _WORDS["journeys"], "to the _"), PLACE),
-        Kind(0.02, Does.CHANGE, _things("lost everything", _WORDS["findings"], "the _"), THING),
-        Kind(0.04, Does.GIVE, _things("waved to/bowed to", "gave/handed/lent", "the _ to"), THING),
-        Kind(0.03, Does.CALL, [_row("called for")]),
-        Kind(0.01, Does.NOTHING, [_row(_WORDS["idling"])]),
-    ],
-    connectives=["while", "and", "but", "as"],
-    stop=0.5,
-)
+STORYWORLD = read_grammar(Path(__file__).with_name("storyworld.yaml"))

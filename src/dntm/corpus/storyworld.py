@@ -1,10 +1,10 @@
 """Storyworld: generated stories, and the ideal reader that knows their distribution.
 
 Stories are drawn left to right from the `story_grammar` and depend only on the seed. The hidden
-traits are then discarded, and the ideal reader computes the exact probability of every token from
-the tokens alone. For each entity e it keeps a belief b_e: the probabilities of all values of all
-traits, concatenated, and a final 1 for phrases that are independent of the traits. The probability
-of a phrase is linear in b_e, and so is that of every beginning of a phrase:
+traits are then discarded, and the ideal reader computes the exact probability of every
+token from the tokens alone. For each entity e it keeps a belief b_e: the probabilities of all
+values of all traits, concatenated, and a final 1 for phrases that are independent of the traits.
+The probability of a phrase is linear in b_e, and so is that of every beginning of a phrase:
 
     p(phrase | b)     = L_phrase . b
     M_begin           = sum of L_phrase over the phrases with this beginning
@@ -167,15 +167,18 @@ class Phrases:
         total = sum(kind.weight for kind in kinds)
         for kind in kinds:
             trait = slice(ends[kind.trait], ends[kind.trait + 1])
-            for phrase, of_value in _probabilities(kind).items():
+            given: dict[Phrase, Belief] = defaultdict(lambda: np.zeros(len(kind.phrases)))  # noqa: B023
+            for value, phrases in enumerate(kind.phrases):
+                for phrase in phrases:
+                    given[phrase][value] += 1 / len(phrases)
+            for phrase, of_value in given.items():
                 likelihood = np.zeros(ends[-1] + 1)
                 if kind.shows:
                     slipped = (1 - kind.slip) * of_value + kind.slip * of_value.mean()
                     likelihood[trait] = kind.weight / total * slipped
                 else:
                     likelihood[-1] = kind.weight / total * of_value.mean()
-                value = int(np.flatnonzero(of_value)[0])
-                self.endings[phrase] = Ending(kind, trait, likelihood, value)
+                self.endings[phrase] = Ending(kind, trait, likelihood, int(of_value.argmax()))
                 for length in range(len(phrase) + 1):
                     self.masses[phrase[:length]] += likelihood
 
@@ -186,18 +189,8 @@ class Phrases:
         return float(self.masses[longer] @ belief) / float(self.masses[begin] @ belief)
 
 
-def _probabilities(kind: Kind) -> dict[Phrase, NDArray[np.float64]]:
-    """The probability of each phrase given each value of the trait."""
-    found: dict[Phrase, NDArray[np.float64]] = {}
-    for value, phrases in enumerate(kind.phrases):
-        for phrase in phrases:
-            found.setdefault(phrase, np.zeros(len(kind.phrases)))[value] += 1 / len(phrases)
-    return found
-
-
 @lru_cache(maxsize=8)
 def _positions(grammar: Grammar) -> list[Phrases]:
-    """The openings, calls, clauses and last clauses of a grammar."""
     positions = (grammar.openings, grammar.calls, grammar.clauses, grammar.last_clauses)
     return [Phrases(kinds, grammar.traits) for kinds in positions]
 
@@ -260,7 +253,7 @@ class StoryReader(_Story):
 
         while isinstance(token := (yield opens), str):
             opening = (*opening, token)
-        entity = self._mention(token)
+        self._mark(entity := token - 1)
         self._learn(entity, openings.endings[opening])
         while clause not in clauses.endings:
             word = yield partial(clauses.next_word, self._beliefs[entity], clause)
@@ -269,7 +262,7 @@ class StoryReader(_Story):
         self._learn(entity, ending)
         if kind.does is Does.GIVE:
             chances: dict[Token, float] = dict(enumerate(self._probabilities().tolist(), 1))
-            receiver = self._mention((yield chances.get))
+            self._mark(receiver := int((yield chances.get)) - 1)
             if value:
                 self._become(receiver, trait, value)
                 self._become(entity, trait, 0)
@@ -278,11 +271,6 @@ class StoryReader(_Story):
     def _probabilities(self) -> NDArray[np.float64]:
         weights = self._weights()
         return np.array(weights) / sum(weights)
-
-    def _mention(self, token: Token) -> int:
-        entity = int(token) - 1
-        self._mark(entity)
-        return entity
 
     def _learn(self, entity: int, ending: Ending) -> None:
         if ending.kind.shows:

@@ -160,8 +160,6 @@ _INVISIBLE = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     "\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
 )
-_JOINER = "\u200d"
-_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 _MOST_ACCENTS = 30
 """Accents composed with one letter, as in Unicode's stream-safe format: composing is quadratic."""
 
@@ -177,28 +175,23 @@ def _letters(text: str) -> tuple[str, Sequence[str], list[int] | None]:
     forms: list[str] = []
     starts: list[int] = []
     invisible: int | None = None
-    accents = joined = 0
+    accents = 0
     for match in _RUN.finditer(text):
         run, place = match[0], match.start()
         after_letter = bool(forms) and not forms[-1][-1].isspace()
         if len(run) == 1 and _INVISIBLE.match(run):
-            joined = after_letter and run == _JOINER
             invisible = place if invisible is None and not after_letter else invisible
             continue
         if after_letter and invisible is None and accents < _MOST_ACCENTS and _extends(run):
             forms[-1] += run
             accents += 1
-        elif joined and not run[0].isalnum() and not run[0].isspace():
-            forms[-1] += run[0]
-            forms += run[1:]
-            starts += range(place + 1, match.end())
         else:
             forms += run
             starts += range(place, match.end())
             if invisible is not None and not run[0].isspace():
                 starts[-len(run)] = invisible
             accents = 0
-        invisible, joined = None, 0
+        invisible = None
     starts.append(len(text))
     composed = [f if f.isascii() else unicodedata.normalize("NFC", f) for f in forms]
     return "".join(form[0] for form in composed), composed, starts
@@ -208,8 +201,7 @@ def _extends(character: str) -> bool:
     """Whether it belongs to the letter before it: an accent or the rest of a Hangul syllable."""
     if len(character) > 1 or character.isascii():
         return False
-    is_mark = unicodedata.category(character)[0] == "M"
-    return is_mark or "\u1160" <= character <= "\u11ff" or character in _TONES
+    return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
 
 
 LARGEST_PART = 8_000_000

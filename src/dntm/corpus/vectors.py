@@ -36,16 +36,14 @@ class WordVectors:
         for number, line in text_lines(path):
             word, *numbers = line.rstrip().split(" ")
             if not numbers:
-                raise InputError(
-                    str(path), number, f"found {line[:40]!r}, expected a word and numbers"
-                )
+                problem = f"found {line[:40]!r}, expected a word and numbers"
+                raise InputError(path, number, problem)
             if number == 1 and len(numbers) == 1 and word.isdecimal():
                 continue
             dim = dim or len(numbers)
             if len(numbers) != dim:
-                raise InputError(
-                    str(path), number, f"{len(numbers)} numbers after the word, expected {dim}"
-                )
+                problem = f"{len(numbers)} numbers after the word, expected {dim}"
+                raise InputError(path, number, problem)
             if word in rows or (wanted is not None and word not in wanted):
                 continue
             rows[word] = len(vectors)

@@ -9,9 +9,10 @@ vocabulary knows how its text was read, so that other texts are read in the same
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import ClassVar, Literal, Self, TypeVar
 
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dntm.corpus.document import Token
+from dntm.corpus.text import spaces_before
 from dntm.files import folder_of
 from dntm.settings import merged, read_json
 
@@ -218,6 +220,51 @@ class Vocabulary:
             return cls(tuple(labels[first:]), entities, saved_settings(path), counts)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
+
+
+_BLANKS = "Ġ▁"
+"""How tokenizers write a blank at the beginning of a piece."""
+
+
+@dataclass(frozen=True)
+class PieceVocabulary(Vocabulary):
+    """The rows of a pretrained language model, whose tokenizer divides words into pieces.
+
+    `words` are the pieces, in the order of the tokenizer. The tokens of a corpus have lost their
+    blanks, which are put back as English text has them. Sentences have no <eos>: a pretrained
+    language model reads a text as one sequence.
+    """
+
+    ends: ClassVar[bool] = False
+    divide: Callable[[str], Sequence[int]] = field(kw_only=True, compare=False, repr=False)
+    """The tokenizer: from text to the numbers of pieces."""
+
+    def __contains__(self, word: str) -> bool:
+        return len(self.divide(f" {word}")) == 1
+
+    @cached_property
+    def lower_case(self) -> bool:
+        """Words are read as written."""
+        return False
+
+    def rows_of(self, sentence: Sequence[Token]) -> Iterable[Sequence[int]]:
+        """The pieces of every word of a sentence; a sentence begins with a blank."""
+        first = entity_rows(self.entities).stop
+        written = [token if isinstance(token, str) else f"[{token}]" for token in sentence]
+        blanks = chain(" ", islice(spaces_before(written), 1, None))
+        for token, blank in zip(sentence, blanks, strict=False):
+            pieces = self.divide(f"{blank}{token}") if isinstance(token, str) else ()
+            if isinstance(token, str) and not pieces:
+                raise ValueError(f"the tokenizer of the base model has no piece for {token!r:.80}")
+            yield [first + piece for piece in pieces]
+
+    def whole_words(self) -> Sequence[str]:
+        """Of each piece that begins with a blank, the rest; a part of a word is empty."""
+        return [piece[1:] if piece[0] in _BLANKS else "" for piece in self.words]
+
+    def save(self, folder: Path) -> None:
+        """Write how the text was read; the pieces belong to the base model."""
+        self.save_settings(folder)
 
 
 def check_size(size: int, entities: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dntm.corpus.pieces import PieceVocabulary
+from dntm.corpus.vocabulary import PieceVocabulary
 
 _SEPARATOR = "<|endoftext|>"
 _NAMES = ("John", "Mary", "he", "she", "it", "they", "London", "Smith", "company", "man")

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from dntm.evaluation.groups import Group
-from dntm.study.models import MERGING_TITLES
+from dntm.study.config import MERGING_TITLES
 from dntm.study.results import CLOZE_TEST, ModelResults, StudyResults
 from dntm.study.tables import change_texts, percent
 

@@ -30,14 +30,15 @@ from dntm.evaluation.uncertainty import (
 from dntm.settings import read_json
 from dntm.study.config import (
     CLOZE,
+    MODELS,
     RECORDS,
     RESULTS,
     StudyConfig,
     StudyFolder,
+    StudyModel,
     StudyRun,
     all_runs,
 )
-from dntm.study.models import MODELS, StudyModel
 
 CLOZE_TEST = "cloze"
 """Name of the cloze test among the token groups."""

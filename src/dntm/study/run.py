@@ -32,8 +32,7 @@ from dntm.model.baselines.neural_cache import NeuralCache
 from dntm.model.baselines.ngram import NGram
 from dntm.model.scorer import LanguageModel, Scorer
 from dntm.settings import cut
-from dntm.study.config import CLOZE, RECORDS, RESULTS, StudyConfig, StudyFolder, StudyRun
-from dntm.study.models import MODELS
+from dntm.study.config import CLOZE, MODELS, RECORDS, RESULTS, StudyConfig, StudyFolder, StudyRun
 from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
 from dntm.training.language_modeling import train_run
 from dntm.training.pretraining import pretrain_run

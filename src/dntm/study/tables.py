@@ -11,7 +11,7 @@ from dntm.corpus.dataset import SplitStatistics
 from dntm.evaluation.groups import PAPER_GROUPS, Group
 from dntm.evaluation.records import Floats
 from dntm.evaluation.uncertainty import mean_and_error
-from dntm.study.models import PAPER_TABLE_1, PAPER_TABLE_3, PAPER_TABLE_4, TABLE_1_ROWS, StudyModel
+from dntm.study.config import PAPER_TABLE_1, PAPER_TABLE_3, PAPER_TABLE_4, TABLE_1_ROWS, StudyModel
 from dntm.study.results import CLOZE_TEST, Data, Scalar, StudyResults
 
 NONE = "–"

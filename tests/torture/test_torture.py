@@ -1,4 +1,4 @@
-"""A small sample of `make torture`, of every kind; and that it finds what it looks for."""
+"""No traceback, hang, wrong number or loss; DNTM_TORTURE=1 tries a hundred times as often."""
 
 import os
 import subprocess
@@ -8,28 +8,35 @@ from pathlib import Path
 import pytest
 
 from dntm.corpus import formats
-from tests.torture import page, readers, saved
+from tests.torture import readers, saved
 from tests.torture.trying import Tally
 
+MANY = bool(os.environ.get("DNTM_TORTURE"))
+SEED = int(os.environ.get("DNTM_TORTURE") or 2)
+LONG = ("build=25", "train=35", "pretrain=30", "reproduce=10")
+SHORT = ("build=2", "train=2", "pretrain=2")
 KILLS = """
 import sys
 from pathlib import Path
 from tests.torture import kills
-made = kills.write_corpus(Path(sys.argv[1]))
-attacks = (kills.kill_build, kills.kill_train, kills.kill_pretrain)
-for tally in (attack(made, 2, 1) for attack in attacks):
-    print(tally.what, tally.tried, *tally.problems)
+made, *attacks = map(str, sys.argv[1:])
+kills.write_corpus(Path(made))
+for attack in attacks:
+    name, _, number = attack.partition("=")
+    tally = getattr(kills, f"kill_{name}")(Path(made), int(number), seed=1)
+    assert tally.tried == int(number)
+    print(*tally.problems, sep="\\n", end="")
 """
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """What is killed and damaged, and what came of the kills."""
+    """What is killed and damaged, and the problems of the kills."""
     folder = tmp_path_factory.mktemp("torture") / "made"
-    root = Path(__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, "-c", KILLS, str(folder)], capture_output=True, text=True, check=False,
-        cwd=root, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        [sys.executable, "-c", KILLS, str(folder), *(LONG if MANY else SHORT)],
+        capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return folder, done.stdout
@@ -40,37 +47,23 @@ def problems(tallies: list[Tally]) -> list[str]:
 
 
 def test_kills_lose_nothing(made: tuple[Path, str]) -> None:
-    assert made[1].splitlines() == [
-        f"kill -9: {command} 2" for command in ("data build", "train", "pretrain")
-    ]
+    assert made[1] == ""
 
 
 def test_damaged_files_are_refused_or_mean_the_same(made: tuple[Path, str], tmp_path: Path) -> None:
     copy = saved.copied(made[0], tmp_path / "copy")
 
-    tallies = list(saved.damaged_files(copy, 210, seed=2))
+    tallies = list(saved.damaged_files(copy, 5_000 if MANY else 210, SEED))
 
-    assert sum(tally.tried for tally in tallies) == 210
-    assert sum(tally.refused for tally in tallies) > 100
     assert problems(tallies) == []
+    assert sum(tally.refused for tally in tallies) > 100
 
 
 def test_damaged_input_is_read_or_refused(tmp_path: Path) -> None:
-    tallies = list(readers.damaged_inputs(tmp_path, 1500, seed=2))
+    tallies = list(readers.damaged_inputs(tmp_path, 200_000 if MANY else 1500, SEED))
 
-    assert problems([*tallies, readers.shapes(tmp_path, 50_000)]) == []
+    assert problems(tallies) == []
     assert all(0 < tally.refused < tally.tried for tally in tallies)
-
-
-def test_odd_requests_and_many_readers_are_answered(tmp_path: Path) -> None:
-    model = page.reader(tmp_path)
-
-    requests = page.odd_requests(model, 60, seed=2)
-    read = page.many_readers(model, 8, 1.0)
-
-    assert problems([requests, read]) == []
-    assert 0 < requests.refused < requests.tried
-    assert read.tried >= 8
 
 
 def test_a_reader_that_breaks_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
