@@ -53,10 +53,9 @@ default-readings: | install
 		$(DNTM) read $$text --output docs/results/readings/$$(basename $$text) || exit 1; done
 
 .PHONY: default-meaning
-default-meaning: $(TEXTS:%=$(WORK)/text/%.train.txt) $(WORK)/encoder-second/all_results.json | install
+default-meaning: $(TEXTS:%=$(WORK)/text/%.train.txt) | install
 	$(DNTM) evaluate-meaning default --text $(TEXTS:%=$(WORK)/text/%.held.txt) \
-		--fit $(TEXTS:%=$(WORK)/text/%.train.txt) --encoder $(WORK)/encoder-second \
-		--json docs/results/meaning.json
+		--fit $(TEXTS:%=$(WORK)/text/%.train.txt) --json docs/results/meaning.json
 
 $(WORK)/text/%.train.txt: $(DATA)/text/%.txt.gz
 	mkdir -p $(@D)

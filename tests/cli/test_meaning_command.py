@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import fails, run
+from tests.reader.small import checkpoint
 
 TEXT = (
     "The old man met Ann at the river. Ann kept a table. The old man left the river. "
@@ -34,46 +35,39 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return paths
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pretrained")
-    (folder / "text.txt").write_text(TEXT * 5)
-    length = ("--training.iterations", "5", "--training.batch", "8")
-    sizes = ("--model.embedding-dim", "8", "--model.encoder-dim", "8", "--store.min-count", "1")
-    run("pretrain", "--text", folder / "text.txt", "--output-dir", folder / "run", *length, *sizes)
-    return folder / "run"
+WAYS = ["model", "context encoder", "bag of words", "a la carte"]
 
 
 def test_all_kinds_of_tests_are_told_and_written(
     model: Path,
-    encoder: Path,
     files: dict[str, Path],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("dntm.cli.evaluate_meaning.FIT_WORDS", 40)
     given = [argument for name, path in files.items() for argument in (f"--{name}", path)]
     target = tmp_path / "numbers.json"
 
-    run("evaluate-meaning", model, *given, "--fit", files["text"], "--encoder", encoder,
-        "--json", target)  # fmt: skip
+    run("evaluate-meaning", model, *given, "--fit", files["text"], "--json", target)
 
     printed = capsys.readouterr().out
     numbers = json.loads(target.read_text())
-    ways = ["x", "y", "g", "bag of context", "a la carte", "encoder"]
-    assert list(numbers["hidden_words"]["ranks"]) == [*ways, "most frequent"]
-    assert list(numbers["trials"]["correlations"]) == ways
-    assert list(numbers["definitions"]["ranks"]) == [*ways, "most frequent"]
-    assert numbers["hidden_words"]["parts"] == 6
+    hidden = numbers["hidden_words"]
+    assert list(hidden["ranks"]) == ["1-1000"]
+    assert list(hidden["ranks"]["1-1000"]) == list(numbers["definitions"]["ranks"]) == WAYS
+    assert list(hidden["ranks"]["1-1000"]["model"]) == ["1", "2", "4", "6"]
+    assert list(numbers["trials"]["correlations"]) == WAYS
     assert numbers["trials"]["unknown_probes"] == pytest.approx(1 / 3)
     assert numbers["definitions"]["unknown"] == 1
     assert (numbers["pairs"]["pairs"], numbers["pairs"]["left_out"]) == (2, 1)
-    assert "from the second mention on" in printed
+    assert "words 1-1000" in printed
     assert "33.3% of the probes are not in the vocabulary" in printed
-    assert "left out: 1 not in the vocabulary" in printed
+    assert "left out: 1 not among them" in printed
     assert "2 word pairs, 1 left out" in printed
 
 
-def test_each_kind_stands_alone_and_without_training_text_there_is_still_a_bag(
+def test_each_kind_stands_alone_and_without_training_text_there_is_no_map(
     model: Path, files: dict[str, Path], tmp_path: Path
 ) -> None:
     for name, path in files.items():
@@ -83,20 +77,26 @@ def test_each_kind_stands_alone_and_without_training_text_there_is_still_a_bag(
         found = numbers["hidden_words" if name == "text" else name]
         told = found.get("ranks") or found.get("correlations") or {}
         assert len(numbers) == 3
-        assert name == "pairs" or list(told)[:4] == ["x", "y", "g", "bag of context"]
-        assert "a la carte" not in told
+        assert name == "pairs" or list(told.get("1-1000", told)) == WAYS[:3]
 
 
-def test_the_same_seed_gives_the_same_numbers(
-    model: Path, files: dict[str, Path], tmp_path: Path
+def test_the_same_seed_gives_the_same_numbers_and_calibration_is_printed(
+    tmp_path: Path,
+    files: dict[str, Path],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("dntm.evaluation.meaning.BANDS", ((1, 2), (3, 99)))
+    named = checkpoint(tmp_path / "named", extensions=("naming",))
+
     def numbers(*options: str) -> str:
         path = tmp_path / "numbers.json"
-        run("evaluate-meaning", model, "--text", files["text"], "--json", path, *options)
+        run("evaluate-meaning", named, "--text", files["text"], "--json", path, *options)
         return path.read_text()
 
-    assert numbers("--per-part", "1") == numbers("--per-part", "1")
-    assert numbers("--per-part", "1") != numbers("--per-part", "1", "--seed", "2")
+    assert numbers("--types", "2") == numbers("--types", "2")
+    assert "calibration after 6 mentions" in capsys.readouterr().out
+    assert numbers("--types", "2") != numbers("--types", "2", "--seed", "2")
 
 
 def test_a_malformed_file_is_named_before_a_model_is_loaded(
@@ -112,7 +112,7 @@ def test_a_malformed_file_is_named_before_a_model_is_loaded(
 def test_a_text_without_a_word_to_hide_is_an_error(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "a.txt").write_text("The man sat down.\n")
+    (tmp_path / "a.txt").write_text("He sat down.\n")
 
     error = fails(capsys, "evaluate-meaning", model, "--text", tmp_path / "a.txt")
 

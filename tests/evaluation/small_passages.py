@@ -9,7 +9,7 @@ from dntm.corpus.entities import Lexicon
 from dntm.corpus.entity_slots import encode
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation.passages import Passage
-from dntm.model.config import ModelConfig, Variant
+from dntm.model.config import Extension, ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.scorer import Scorer
 
@@ -29,11 +29,11 @@ def encoded(sentences: Sequence[Sequence[Token]]) -> Sequence[Sequence[int]]:
     return encode(AnonymizedDocument(name="", sentences=sentences), VOCABULARY).sentences
 
 
-def random_model(variant: Variant = "both") -> Scorer:
+def random_model(variant: Variant = "both", extensions: tuple[Extension, ...] = ()) -> Scorer:
     """A model with random weights, x and y of different widths."""
     config = ModelConfig(
         vocabulary=len(VOCABULARY), entities=4, variant=variant, merging="gru",
-        embedding_dim=DIM, hidden_dim=6, encoder_dim=3, context_dim=4,
+        embedding_dim=DIM, hidden_dim=6, encoder_dim=3, context_dim=4, extensions=extensions,
     )  # fmt: skip
     generator = torch.Generator().manual_seed(3)
     model = DynamicTextModel(config, generator)
@@ -46,7 +46,7 @@ def random_model(variant: Variant = "both") -> Scorer:
 def passage(*sentences: str) -> Passage:
     """Numbers are entities; entity 1 stands for a dog."""
     tokens = [[int(w) if w.isdecimal() else w for w in s.split()] for s in sentences]
-    return Passage(encoded(tokens), {3: row("dog")})
+    return Passage(encoded(tokens), 3, row("dog"))
 
 
 PASSAGES = [

@@ -5,20 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dntm.corpus.document import AnonymizedDocument, InputError, Token
+from dntm.corpus.document import InputError, Token
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.vocabulary import BOS, EOS, UNK, TextSettings, Vocabulary
 from dntm.evaluation.passages import (
     Passage,
     gap_passage,
-    hide_words,
-    parts_of,
+    held_out_documents,
+    hide_types,
     passage_of,
     read_definitions,
     read_pairs,
     read_trials,
-    sampled,
-    text_blocks,
 )
 
 WORDS = tuple("the . a dog barked at cat met and , it ran 's".split())
@@ -38,98 +36,87 @@ def read(passage: Passage | None) -> list[str]:
     return [" ".join(map(VOCABULARY.label, sentence[1:-1])) for sentence in passage.sentences]
 
 
-def document(*sentences: str) -> AnonymizedDocument:
+def tokens(*sentences: str) -> list[list[Token]]:
     """Numbers are entities."""
-    tokens: list[list[Token]] = [
-        [int(w) if w.isdecimal() else w for w in sentence.split()] for sentence in sentences
-    ]
-    return AnonymizedDocument(name="d", sentences=tokens)
+    return [[int(w) if w.isdecimal() else w for w in sentence.split()] for sentence in sentences]
 
 
-def test_entities_are_numbered_by_first_appearance_hidden_words_included() -> None:
-    passage = passage_of(document("7 met dog", "cat dog 7"), {"dog": row("dog")}, VOCABULARY)
+def test_entities_are_numbered_by_first_appearance_the_hidden_one_included() -> None:
+    passage = passage_of(tokens("7 met 0", "cat 0 7"), 0, row("dog"), VOCABULARY)
 
     assert read(passage) == ["[1] met [2]", "cat [2] [1]"]
-    assert passage.hidden == {4: row("dog")}
-    assert passage.mentions() == [(0, 3, 4), (1, 2, 4)]
+    assert (passage.entity, passage.answer) == (4, row("dog"))
+    assert passage.mentions() == [(0, 3), (1, 2)]
 
 
 def test_a_hidden_word_has_a_row_even_after_more_entities_than_rows() -> None:
-    passage = passage_of(document("2 3 4 5 1"), {1: UNK}, VOCABULARY)
+    passage = passage_of(tokens("2 3 4 5 1"), 1, UNK, VOCABULARY)
 
     assert read(passage) == ["[1] [2] <unk> <unk> [3]"]
-    assert passage.hidden == {5: UNK}
+    assert passage.entity == 5
 
 
-def test_only_the_given_words_that_recur_are_hidden() -> None:
-    able = np.zeros(len(VOCABULARY), dtype=bool)
-    able[[row("dog"), row("cat"), row("barked")]] = True
-    text = document("the dog met the cat and the dog", "barked")
-
-    (passage,) = hide_words([text], able, VOCABULARY, most=5, seed=0)
-
-    assert read(passage) == ["the [1] met the cat and the [1]", "barked"]
+def hidden(documents: list[list[list[Token]]], words: str, **options: int) -> list[Passage]:
+    groups = {"group": np.array([row(word) for word in words.split()])}
+    given = {"most": 9, "seed": 0} | options
+    return hide_types(documents, groups, VOCABULARY, **given)["group"]
 
 
-def test_no_more_words_are_hidden_than_allowed_or_than_rows_are_free() -> None:
-    able = np.ones(len(VOCABULARY), dtype=bool)
+def test_a_word_is_hidden_in_sentences_of_some_length_that_have_it_once() -> None:
+    text = tokens("it met a dog .", "the dog ran", "a dog met a dog .", "the dog barked at it")
 
-    def hidden(entities: str, most: int) -> int:
-        text = document(f"{entities} {'dog cat barked met ran ' * 2}")
-        passages = hide_words([text], able, VOCABULARY, most=most, seed=0)
-        return sum(len(passage.hidden) for passage in passages)
+    (passage,) = hidden([text], "dog cat")
 
-    assert hidden("", 2) == 2
-    assert hidden("", 5) == 3
-    assert hidden("1 2", 5) == 1
-    assert hidden("1 2 3", 5) == 0
+    assert sorted(read(passage)) == ["it met a [1] .", "the [1] barked at it"]
+    assert passage.answer == row("dog")
 
 
-def parts(path: Path, text: str, lexicon: Lexicon = LEXICON) -> list[list[str]]:
+def test_sentences_come_from_as_many_documents_as_possible_and_are_six_at_most() -> None:
+    one = tokens(*["the dog ran , ran"] * 20)
+    others = [tokens("the dog met it .", "a dog ran at it") for _ in range(4)]
+
+    for seed in range(5):
+        (passage,) = hidden([one, *others], "dog", seed=seed)
+
+        first = [sentence for sentence in read(passage) if sentence == "the [1] ran , ran"]
+        assert len(passage.sentences) == len(passage.mentions()) == 6
+        assert len(first) in {1, 2}
+    (short,) = hidden(others[:1], "dog")
+    assert len(short.sentences) == 2
+
+
+def test_types_are_drawn_alike_however_often_they_occur() -> None:
+    text = tokens(*["the dog met it ."] * 50, "a cat barked at it")
+
+    drawn = [hidden([text], "dog cat ran", most=1, seed=seed)[0].answer for seed in range(60)]
+
+    assert 15 < drawn.count(row("cat")) < 45
+    assert set(drawn) == {row("dog"), row("cat")}
+    assert len(hidden([text], "dog cat ran")) == 2
+
+
+def held_out(path: Path, text: str, lexicon: Lexicon = LEXICON) -> list[list[str]]:
     path.write_text(text)
-    found = [
-        part
-        for block in text_blocks([path], "blank-line")
-        for part in parts_of(block, "blank-line", lexicon)
-    ]
-    return [[" ".join(map(str, sentence)) for sentence in part.sentences] for part in found]
+    found = held_out_documents([path], "blank-line", lexicon)
+    return [[" ".join(map(str, sentence)) for sentence in document] for document in found]
 
 
-def test_names_and_unknown_words_are_entities_from_the_first_mention(tmp_path: Path) -> None:
-    text = "The dog met Ann Smith. A zork ran, and it barked at Smith.\n\n\u00a0\n\nThe cat ran."
+def test_names_and_unknown_words_are_entities_of_their_own_document(tmp_path: Path) -> None:
+    text = "The dog met Ann Smith. A zork ran, and it barked at Smith.\n\n\u00a0\n\nAnn ran."
 
-    first, second = parts(tmp_path / "a.txt", text)
+    first, second = held_out(tmp_path / "a.txt", text)
 
     assert first == ["the dog met 1 .", "a 2 ran , and it barked at 1 ."]
-    assert second == ["the cat ran ."]
+    assert second == ["3 ran ."]
 
 
 def test_a_vocabulary_with_hindsight_has_only_entities_that_recur(tmp_path: Path) -> None:
     settings = TextSettings(lower_case=True, entities_from="repeated")
     lexicon = Lexicon(Vocabulary(WORDS, entities=3, settings=settings))
 
-    ((sentence, _),) = parts(tmp_path / "a.txt", "A zork met a gork. It met a zork.", lexicon)
+    ((sentence, _),) = held_out(tmp_path / "a.txt", "A zork met a gork. It met a zork.", lexicon)
 
-    assert sentence == "a 1 met a <unk> ."
-
-
-def test_documents_are_cut_into_near_equal_parts_of_24_sentences(tmp_path: Path) -> None:
-    found = parts(tmp_path / "a.txt", "The dog ran. " * 50)
-
-    assert [len(part) for part in found] == [17, 16, 17]
-
-
-def test_a_sample_is_some_whole_documents_in_order(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("\n\n".join(f"the dog {n:02}" for n in range(50)))
-    blocks = list(text_blocks([tmp_path / "a.txt"], "blank-line"))
-
-    chosen = sampled(blocks, 100, seed=1)
-
-    lines = [block.first_line for block in chosen]
-    assert len(chosen) == 10
-    assert lines == sorted(lines)
-    assert lines != [block.first_line for block in sampled(blocks, 100, seed=2)]
-    assert sampled(blocks, 10_000, seed=1) == blocks
+    assert sentence == "a 1 met a gork ."
 
 
 def test_a_gap_is_one_entity_in_any_prose() -> None:
@@ -137,7 +124,7 @@ def test_a_gap_is_one_entity_in_any_prose() -> None:
 
     assert read(passage) == ["the [1] 's dog barked .", "[1] ran , and [2] met it .", "a [3] [1]"]
     assert passage is not None
-    assert passage.hidden == {3: UNK}
+    assert (passage.entity, passage.answer) == (3, UNK)
 
 
 def test_a_gap_may_be_glued_to_a_word_or_be_longer() -> None:

@@ -25,8 +25,17 @@ def test_cosine_ranks_are_those_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch)
 
     expected = [plain_rank(v, words, a) for v, a in zip(vectors, answers.tolist(), strict=True)]
 
-    assert cosine_ranks(vectors, words, answers).tolist() == expected
+    assert cosine_ranks(vectors, words, answers).rank.tolist() == expected
     assert len(set(expected)) > 3
+
+
+def test_a_scale_and_a_bias_change_ranks_and_the_probability_of_the_first_word() -> None:
+    words, bias = torch.tensor([[1.0, 0], [0, 2], [0, 0]]), torch.tensor([0.0, 3.0, 9.0])
+
+    found = cosine_ranks(torch.tensor([[5.0, 0]]), words, np.array([0]), 2.0, bias)
+
+    assert found.rank.tolist() == [2]
+    assert found.confidence.tolist() == pytest.approx([1 / (1 + math.exp(2 - 3))])
 
 
 def test_ties_count_against_the_model_and_zero_vectors_are_ranked_last() -> None:
@@ -35,8 +44,8 @@ def test_ties_count_against_the_model_and_zero_vectors_are_ranked_last() -> None
     ranks = cosine_ranks(torch.tensor([[3.0, 0]]).expand(5, 2), words, np.arange(5))
     nothing = cosine_ranks(torch.zeros(1, 2), words[:3], np.array([0]))
 
-    assert ranks.tolist() == [2, 2, 3, 5, 5]
-    assert nothing.tolist() == [3]
+    assert ranks.rank.tolist() == [2, 2, 3, 5, 5]
+    assert nothing.rank.tolist() == [3]
 
 
 def test_hidden_words_are_ranked_by_score_with_ties_against_the_model() -> None:

@@ -1,59 +1,61 @@
-"""Evaluation of meaning: how close x_e is to the embedding of the word that e stands for.
+"""Evaluation of meaning: ranks of the right words for hidden, defined and invented words.
 
 Beyond the paper. After each mention of an entity that stands for a known word, candidates w are
-ranked by three cosines:
+ranked. The model ranks them as its reader does:
 
-    x    cos(x_e, x_w)    Eq. 9
-    y    cos(y_e, y_w)    Eq. 10
-    g    cos(g_e, x_w)    x_e with a topic vector, as readers see it
+    p(w | e) = softmax_w(s cos(g_e, x_w) + log(rank_w) / 2)
+    g_e      = x_e + t |x_e| c_e / |c_e|
 
-The same ranks are computed for baselines (`word_baselines`), and for the order of the vocabulary
-("most frequent").
-
-d_e encodes the position of an entity among the words of its sentences. A topic vector c_e encodes
-which words these are:
+An unknown word is rarely frequent, so logits are corrected by half the log frequency: by Zipf's law
+log p(w) is -log(rank_w), and rows are sorted by frequency. x_e (Eq. 9) encodes the position of an
+entity among the words of its sentences. The topic vector c_e encodes which words these are:
 
     c_e = sum over the sentences that mention e, and their words w, of a / (a + p(w)) x_w,
           minus its projection on the first principal component of such words
-    g_e = x_e + t |x_e| c_e / |c_e|
 
-The weights are those of SIF (Arora et al. 2017), with p(w) by Zipf's law: rows are in order of
-frequency. Nothing here is learned, and the language model does not use it. g_e replaces x_e only
-where an unknown word is compared with known words.
+The weights are those of SIF (Arora et al. 2017), with p(w) by Zipf's law. Nothing in c_e is
+learned, and the language model does not use it. The baselines rank words by their cosine: those of
+`word_baselines`, and the context encoder alone, which is x_e with the mean of the contexts d'_e
+instead of the model's own merging function. A model without the naming loss has no s: its words are
+ranked by cos(x_e, x_w), and there is no calibration.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from dntm.corpus.entities import CLOSED, Lexicon
-from dntm.corpus.vocabulary import UNK, entity_rows
+from dntm.corpus.entities import Lexicon
+from dntm.corpus.vocabulary import UNK, Vocabulary, entity_rows
 from dntm.evaluation.passages import Passage, Trial, gap_passage
-from dntm.evaluation.ranks import RankSummary, cosine_ranks
+from dntm.evaluation.ranks import Ranked, RankSummary, cosine_ranks
 from dntm.evaluation.uncertainty import interval, resampled
-from dntm.evaluation.word_baselines import (
-    BATCH,
-    WordBaseline,
-    principal_component,
-    sif_weights,
-    zipf,
-)
-from dntm.model.extensions.naming import FREQUENT, infrequent, nameable
+from dntm.evaluation.word_baselines import WordBaseline, sif, zipf
+from dntm.model.extensions.naming import held_out_types, naming_term
+from dntm.model.language_model import DynamicTextModel
+from dntm.model.merging import merging_function
 from dntm.model.scorer import Scorer
 
-MENTIONS = (1, 2, 4, 8)
+MENTIONS = (1, 2, 4, 6)
 """Numbers of mentions after which ranks are reported."""
-BANDS = (0, 1000, 3000)
-"""The first candidate of each frequency band."""
+BANDS = ((1, 1000), (1001, 3000), (3001, 10_000), (10_001, 30_000))
+"""Frequency ranks of hidden words. The first band is reported, but unknown words are rarer."""
+BINS = 10
+"""Bins of the reliability diagram."""
 TOPIC = 0.2
 """The weight t of topic vectors."""
-Progress = Callable[[Sequence[Sequence[Passage]]], Iterable[Sequence[Passage]]]
+RARITY = 0.5
+"""The share of log p(w) that is subtracted from the logit of a word."""
+RANK_OFFSET = 20
+"""Added to frequency ranks, so that the most frequent words are corrected alike."""
+_BATCH = 32
+"""Passages read at once."""
+Rows = Int[np.ndarray, " candidates"]
+"""Candidates as ascending rows of the vocabulary."""
 
 
 class Topic:
@@ -62,17 +64,21 @@ class Topic:
     def __init__(self, x: Float[Tensor, "vocabulary dim"], entities: int) -> None:
         first = entity_rows(entities).stop
         self._x = x.detach()
-        share = zipf(self._x[first:])
         self._weight = x.new_zeros(len(x))
-        self._weight[first:] = sif_weights(share)
-        words = self._weight[first:].unsqueeze(1) * self._x[first:]
-        self._common = principal_component((share.unsqueeze(1) * words).t() @ words).to(x)
+        self._weight[first:], self._common = sif(self._x[first:], zipf(len(x) - first).to(x.device))
 
     def of(self, sentence: Sequence[int]) -> Float[Tensor, " dim"]:
         """The contribution of a sentence, as rows of the vocabulary, to c_e of its entities."""
         rows = torch.tensor(sentence, dtype=torch.long, device=self._x.device)
         found: Tensor = self._weight[rows] @ self._x[rows]
         return torch.sub(found, (found @ self._common) * self._common)
+
+    def after_mentions(self, passage: Passage) -> Float[Tensor, "mentions dim"]:
+        """c_e after each mention of a passage's entity. A sentence counts once."""
+        mentions = [s for s, _ in passage.mentions()]
+        of_sentence = {s: self.of(passage.sentences[s]) for s in mentions}
+        sums = dict(zip(of_sentence, torch.stack([*of_sentence.values()]).cumsum(0), strict=True))
+        return torch.stack([sums[s] for s in mentions])
 
 
 def with_topic(
@@ -83,134 +89,174 @@ def with_topic(
     return torch.add(x_e, TOPIC * lengths * nn.functional.normalize(c_e.to(x_e), dim=1))
 
 
-@dataclass(frozen=True, slots=True)
-class Predictions:
-    """The vectors that one method predicts for hidden words."""
+class Predictor:
+    """Predicts a vector for the entity of a passage, after each mention, in several ways."""
 
-    vectors: Float[Tensor, "mentions dim"]
-    """After each mention, in reading order."""
-    words: Float[Tensor, "vocabulary dim"]
-    """The word vectors that they are compared with."""
+    def __init__(self, model: Scorer, baselines: Mapping[str, WordBaseline]) -> None:
+        if not model.model.config.dynamic_input:
+            raise ValueError(
+                f"the model is the variant {model.model.config.variant!r}, so its entities have no "
+                "input embeddings of their own: expected a model with dynamic input"
+            )
+        self._model, self._baselines = model, baselines
+        x = model.model.x.weight.detach()
+        self.words = {"model": x, "context encoder": x}
+        """The word vectors that the predictions of each method are compared with."""
+        self.words |= {name: baseline.words for name, baseline in baselines.items()}
+        self.first = entity_rows(model.vocabulary.entities).stop
+        self._topic = Topic(x, model.vocabulary.entities)
+        naming = naming_term(model.model.terms)
+        self.s = None if naming is None else float(naming.s.detach())
 
+    def vectors(self, passages: Sequence[Passage]) -> dict[str, Float[Tensor, "mentions dim"]]:
+        """The vectors after all mentions of all passages, by method."""
+        found = {"model": self._x_e(passages)}
+        if self.s is not None:
+            c_e = torch.cat([self._topic.after_mentions(passage) for passage in passages])
+            found["model"] = with_topic(found["model"], c_e)
+        with _mean_merging(self._model.model):
+            found["context encoder"] = self._x_e(passages)
+        for name, baseline in self._baselines.items():
+            found[name] = torch.cat([baseline(passage) for passage in passages])
+        for method, vectors in found.items():
+            if not torch.isfinite(vectors).all():
+                raise ValueError(f"{method}: a predicted vector is not finite")
+        return found
 
-def predict(
-    model: Scorer,
-    passages: Sequence[Passage],
-    baselines: Mapping[str, WordBaseline],
-    progress: Progress = iter,
-) -> dict[str, Predictions]:
-    """Read passages with the model (x, y, g) and with each baseline."""
-    x, y = model.model.x.weight.detach(), model.model.output.weight.detach()
-    words = {"x": x, "y": y, "g": x} | {name: way.words for name, way in baselines.items()}
-    topic = Topic(x, model.vocabulary.entities)
-    found: dict[str, list[Tensor]] = {name: [] for name in words}
-    batches = [passages[start : start + BATCH] for start in range(0, len(passages), BATCH)]
-    for batch in progress(batches):
-        embeddings = model.mention_embeddings([passage.sentences for passage in batch])
-        for passage, found_here in zip(batch, embeddings, strict=True):
-            hidden = torch.from_numpy(np.isin(found_here.row, list(passage.hidden)))
-            found["x"].append(found_here.x[hidden])
-            found["y"].append(found_here.y[hidden])
-            found["g"].append(with_topic(found["x"][-1], topics_of(passage, topic)))
-        for name, baseline in baselines.items():
-            found[name].append(baseline(batch))
-    predictions = {name: Predictions(torch.cat(found[name]), words[name]) for name in words}
-    for name, prediction in predictions.items():
-        if not torch.isfinite(prediction.vectors).all():
-            raise ValueError(f"{name}: a predicted vector is not finite")
-    return predictions
+    def _x_e(self, passages: Sequence[Passage]) -> Float[Tensor, "mentions dim"]:
+        embeddings = self._model.mention_embeddings([passage.sentences for passage in passages])
+        pairs = zip(passages, embeddings, strict=True)
+        return torch.cat([e.x[torch.from_numpy(e.row == p.entity)] for p, e in pairs])
 
-
-def topics_of(passage: Passage, topic: Topic) -> Float[Tensor, "mentions dim"]:
-    """c_e after each mention of a hidden word. A sentence counts once per entity."""
-    c: dict[int, Tensor] = {}
-    counted: set[tuple[int, int]] = set()
-    after = []
-    for sentence, _, entity in passage.mentions():
-        if (sentence, entity) not in counted:
-            counted.add((sentence, entity))
-            c[entity] = c.get(entity, 0) + topic.of(passage.sentences[sentence])
-        after.append(c[entity])
-    return torch.stack(after)
-
-
-def _rank(
-    predictions: Mapping[str, Predictions],
-    candidates: Int[np.ndarray, " candidates"],
-    answers: Int[np.ndarray, " cases"],
-    mentions: slice | Int[np.ndarray, " cases"],
-) -> dict[str, Int[np.ndarray, " cases"]]:
-    """The ranks of the answers, rows among the ascending `candidates`, after some mentions."""
-    place = np.searchsorted(candidates, answers)
-    return {
-        name: cosine_ranks(found.vectors[mentions], found.words[candidates], place)
-        for name, found in predictions.items()
-    } | {"most frequent": place + 1}
+    def ranks(
+        self,
+        method: str,
+        vectors: Float[Tensor, "cases dim"],
+        candidates: Rows,
+        answers: Int[np.ndarray, " cases"],
+    ) -> Ranked:
+        """The rank of each answer, a row, among the candidates."""
+        place, words = np.searchsorted(candidates, answers), self.words[method][candidates]
+        if method != "model" or self.s is None:
+            return cosine_ranks(vectors, words, place)
+        rarity = RARITY * np.log(candidates - self.first + RANK_OFFSET)
+        return cosine_ranks(vectors, words, place, self.s, torch.from_numpy(rarity))
 
 
-def _last_mentions(passages: Sequence[Passage]) -> Int[np.ndarray, " passages"]:
-    """The index of the last mention of each passage among all mentions."""
-    last: Int[np.ndarray, " passages"] = np.cumsum([len(p.mentions()) for p in passages]) - 1
-    return last
+@contextmanager
+def _mean_merging(model: DynamicTextModel) -> Iterator[None]:
+    """The contexts of an entity have equal weights, instead of the model's own merging."""
+    memory = model.memory
+    own, memory.merging = memory.merging, merging_function("mean", model.config.context_dim)
+    try:
+        yield
+    finally:
+        memory.merging = own
+
+
+def type_groups(vocabulary: Vocabulary, candidates: Rows) -> dict[str, Int[np.ndarray, " _"]]:
+    """The rows of words to hide: each band, and its words that are never hidden in training.
+
+    Frequency ranks are positions in the vocabulary, whose words are sorted by their counts in the
+    training text.
+    """
+    rank = candidates - entity_rows(vocabulary.entities).stop + 1
+    held_out = held_out_types(vocabulary)[candidates]
+    groups = {}
+    for low, high in BANDS:
+        band = (low <= rank) & (rank <= high)
+        groups[f"{low}-{high}"] = candidates[band & ~held_out]
+        groups[f"{low}-{high}, never hidden in training"] = candidates[band & held_out]
+    return groups
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Calibration:
+    """The probability of the first predicted word, compared with how often it is right."""
+
+    cases: int
+    error: float
+    """Expected calibration error: mean |confidence - accuracy| over bins, weighted by cases."""
+    bins: list[tuple[float, float, int]]
+    """Mean confidence, accuracy and cases of each bin of equal width that has cases."""
+
+    @classmethod
+    def of(
+        cls, confidence: Float[np.ndarray, " cases"], right: Bool[np.ndarray, " cases"]
+    ) -> "Calibration":
+        """From the confidence of each prediction and whether it is right."""
+        number = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+        cases = np.bincount(number, minlength=BINS)
+        used = cases > 0
+        confident, accurate = (
+            np.bincount(number, values, BINS)[used] / cases[used] for values in (confidence, right)
+        )
+        error = float((np.abs(confident - accurate) * cases[used]).sum() / max(len(right), 1))
+        bins = zip(confident.tolist(), accurate.tolist(), cases[used].tolist(), strict=True)
+        return cls(cases=len(right), error=error, bins=list(bins))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HiddenWords:
     """Ranks of hidden words."""
 
-    parts: int
-    words: int
-    """A word that is hidden in two parts counts twice."""
-    mentions: int
     candidates: int
-    ranks: dict[str, dict[str, RankSummary]]
-    """By method and number of mentions read: 1, 2, 4, 8, and 2+ (all from the second on). The last
-    is repeated for each frequency band of the candidates, such as "2+ of 1001-3000"."""
-
-
-def candidate_words(
-    model: Scorer, count: int
-) -> tuple[Int[np.ndarray, " candidates"], Bool[np.ndarray, " vocabulary"]]:
-    """The rows of the most frequent words after the first 100, and a mask of those to hide.
-
-    Closed-class words are candidates but never hidden.
-    """
-    able = infrequent(model.vocabulary)
-    rows = np.nonzero(able)[0][:count]
-    if not len(rows):
-        raise ValueError(f"the vocabulary has no word after its {FREQUENT} most frequent ones")
-    labels = model.vocabulary.labels()
-    hidden = np.zeros(len(able), dtype=np.bool_)
-    hidden[[row for row in rows if labels[row].lower() not in CLOSED]] = True
-    return rows, hidden
+    ranks: dict[str, dict[str, dict[int, RankSummary]]]
+    """By group of words, method and number of mentions read. "all" are the words after the first
+    band. A case is a type. Types with fewer mentions are missing from the larger numbers, so that
+    numbers of mentions are comparable only for "all with 6 mentions"."""
+    calibration: dict[int, Calibration]
+    """By number of mentions; words after the first band. Empty without the naming loss."""
+    steps: int
+    """Pairs of successive mentions after which the right word is ranked better, same words."""
+    falling: float | None
+    """The share of these with a lower confidence in the first predicted word."""
 
 
 def hidden_words(
-    passages: Sequence[Passage],
-    predictions: Mapping[str, Predictions],
-    candidates: Int[np.ndarray, " candidates"],
+    predictor: Predictor,
+    groups: Mapping[str, Sequence[Passage]],
+    candidates: Rows,
+    progress: Callable[[Sequence[Sequence[Passage]]], Iterable[Sequence[Passage]]] = iter,
 ) -> HiddenWords:
     """Rank every hidden word among the candidates after each of its mentions."""
-    mentions = [(n, entity) for n, p in enumerate(passages) for _, _, entity in p.mentions()]
-    answers = np.array([passages[n].hidden[entity] for n, entity in mentions])
-    seen: Counter[tuple[int, int]] = Counter()
-    count = np.zeros(len(mentions), dtype=np.int64)
-    for i, mention in enumerate(mentions):
-        seen[mention] += 1
-        count[i] = seen[mention]
-    groups = {str(n): count == n for n in MENTIONS} | {"2+": count >= 2}
-    place = np.searchsorted(candidates, answers)
-    for low, high in pairwise((*BANDS, max(len(candidates), BANDS[-1]))):
-        groups[f"2+ of {low + 1}-{high}"] = (count >= 2) & (place >= low) & (place < high)
+    passages = [passage for group in groups.values() for passage in group]
+    batches = [passages[start : start + _BATCH] for start in range(0, len(passages), _BATCH)]
+    read = [predictor.vectors(batch) for batch in progress(batches)]
+    length = [len(passage.mentions()) for passage in passages]
+    count = np.concatenate([np.arange(1, n + 1) for n in length])
+    answers = np.repeat([passage.answer for passage in passages], length)
+    group_of = np.repeat(np.repeat([*groups], [len(group) for group in groups.values()]), length)
+    rare = answers - predictor.first >= BANDS[0][1]
+    complete = np.repeat(length, length) >= MENTIONS[-1]
+    masks = {group: group_of == group for group in groups}
+    masks |= {"all": rare, f"all with {MENTIONS[-1]} mentions": rare & complete}
+    ranked = {
+        method: predictor.ranks(method, torch.cat([v[method] for v in read]), candidates, answers)
+        for method in predictor.words
+    }
+
+    def summaries(own: Ranked, mask: Bool[np.ndarray, " mentions"]) -> dict[int, RankSummary]:
+        at = {n: mask & (count == n) for n in MENTIONS}
+        return {n: RankSummary.of(own.rank[here]) for n, here in at.items() if here.any()}
+
+    rank, confidence = ranked["model"]
+    right_at = {n: rare & (count == n) for n in MENTIONS if predictor.s is not None}
+    better = rare[1:] & (count[1:] > 1) & (rank[1:] < rank[:-1])
     return HiddenWords(
-        parts=len(passages),
-        words=sum(len(passage.hidden) for passage in passages),
-        mentions=len(count),
         candidates=len(candidates),
         ranks={
-            name: {group: RankSummary.of(r[mask]) for group, mask in groups.items() if mask.any()}
-            for name, r in _rank(predictions, candidates, answers, slice(None)).items()
+            group: {method: summaries(own, mask) for method, own in ranked.items()}
+            for group, mask in masks.items()
+            if mask.any()
         },
+        calibration={
+            n: Calibration.of(confidence[at], rank[at] == 1)
+            for n, at in right_at.items()
+            if at.any()
+        },
+        steps=int(better.sum()),
+        falling=float((np.diff(confidence) < 0)[better].mean()) if better.any() else None,
     )
 
 
@@ -220,7 +266,7 @@ class Definitions:
 
     words: int
     unknown: int
-    """Words left out because they are not in the vocabulary or not nameable."""
+    """Words left out because they are not among the candidates."""
     without_gap: int
     """Words left out because their definition has no ___."""
     candidates: int
@@ -228,34 +274,30 @@ class Definitions:
 
 
 def definitions(
-    model: Scorer, given: Sequence[tuple[str, str]], baselines: Mapping[str, WordBaseline]
+    predictor: Predictor, lexicon: Lexicon, given: Sequence[tuple[str, str]], candidates: Rows
 ) -> Definitions:
-    """Rank each word among all nameable words after its definition."""
-    lexicon, able = Lexicon(model.vocabulary), nameable(model.vocabulary)
-    known = [(row, text) for word, text in given if able[row := lexicon.row(word)]]
-    read = [(row, p) for row, text in known if (p := gap_passage([text], lexicon)) is not None]
+    """Rank each word among the candidates after its definition."""
+    rows = [(lexicon.row(word), text) for word, text in given]
+    known = [(row, text) for row, text in rows if row in candidates]
+    read = [p for row, text in known if (p := gap_passage([text], lexicon, row)) is not None]
     if not read:
         raise ValueError("no definition with ___ of a word in the vocabulary")
-    passages = [passage for _, passage in read]
-    candidates = np.nonzero(able)[0]
-    predictions = predict(model, passages, baselines)
-    answers = np.array([row for row, _ in read])
-    ranks = _rank(predictions, candidates, answers, _last_mentions(passages))
+    vectors, last = predictor.vectors(read), _last_mentions(read)
+    answers = np.array([passage.answer for passage in read])
+    ranks = {m: predictor.ranks(m, v[last], candidates, answers).rank for m, v in vectors.items()}
     return Definitions(
         words=len(read),
         unknown=len(given) - len(known),
         without_gap=len(known) - len(read),
         candidates=len(candidates),
-        ranks={name: RankSummary.of(values) for name, values in ranks.items()},
+        ranks={method: RankSummary.of(values) for method, values in ranks.items()},
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Correlation:
-    """A mean of Spearman's coefficients, with a 95 % interval over resampled words."""
-
-    mean: float
-    interval: tuple[float, float]
+def _last_mentions(passages: Sequence[Passage]) -> Int[np.ndarray, " passages"]:
+    """The index of the last mention of each passage among all mentions."""
+    last: Int[np.ndarray, " passages"] = np.cumsum([len(p.mentions()) for p in passages]) - 1
+    return last
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -273,14 +315,14 @@ class Trials:
     """Trials whose ratings are all the same."""
     without_gap: int
     """Trials without ___."""
-    correlations: dict[str, Correlation]
+    correlations: dict[str, tuple[float, tuple[float, float]]]
+    """Means of Spearman's coefficient, with 95 % intervals over resampled words."""
 
 
 def trials(
-    model: Scorer, given: Sequence[Trial], baselines: Mapping[str, WordBaseline], *, seed: int = 0
+    predictor: Predictor, lexicon: Lexicon, given: Sequence[Trial], *, seed: int = 0
 ) -> Trials:
     """Correlate the ratings of each trial's probes with their cosines after its texts."""
-    lexicon = Lexicon(model.vocabulary)
     probes = [np.array([lexicon.row(probe) for probe in trial.probes]) for trial in given]
     passages = [gap_passage(trial.texts, lexicon) for trial in given]
     constant = [len(set(trial.ratings)) < 2 for trial in given]
@@ -290,35 +332,30 @@ def trials(
         for n, passage in enumerate(passages)
         if passage is not None and not constant[n] and not few[n]
     }
-    last = _last_mentions(list(read.values()))
-    names = ["x", "y", "g", *baselines]
-    values = {name: np.zeros(len(given)) for name in names}
-    for name, found in predict(model, list(read.values()), baselines).items() if read else ():
-        for n, vector in zip(read, found.vectors[last], strict=True):
-            cosines = nn.functional.cosine_similarity(vector.unsqueeze(0), found.words[probes[n]])
+    last = _last_mentions([*read.values()])
+    values = {method: np.zeros(len(given)) for method in predictor.words}
+    for method, vectors in predictor.vectors([*read.values()]).items() if read else ():
+        for n, vector in zip(read, vectors[last], strict=True):
+            words = predictor.words[method][probes[n]]
+            cosines = nn.functional.cosine_similarity(vector.unsqueeze(0), words)
             near, unknown = cosines.double().numpy(), probes[n] == UNK
             near = np.where(unknown, near[~unknown].mean(), near)
-            values[name][n] = spearman(near, np.array(given[n].ratings))
-    groups = [trial.group for trial in given]
+            values[method][n] = spearman(near, np.array(given[n].ratings))
+    names, which = np.unique([trial.group for trial in given], return_inverse=True)
+    drawn = resampled(len(names), seed)
+    sizes = drawn @ np.bincount(which).astype(np.float64)
     return Trials(
         trials=len(given),
-        words=len(set(groups)),
+        words=len(names),
         unknown_probes=float((np.concatenate(probes) == UNK).mean()),
         few_probes=sum(few),
         constant=sum(constant),
         without_gap=sum(passage is None for passage in passages),
-        correlations={name: _correlation(values[name], groups, seed) for name in names},
+        correlations={
+            method: (float(v.mean()), interval((drawn @ np.bincount(which, v)) / sizes))
+            for method, v in values.items()
+        },
     )
-
-
-def _correlation(
-    values: Float[np.ndarray, " trials"], groups: Sequence[str], seed: int
-) -> Correlation:
-    """The mean, with an interval over groups drawn with replacement."""
-    names, which = np.unique(np.array(groups), return_inverse=True)
-    drawn = resampled(len(names), seed)
-    means = (drawn @ np.bincount(which, values)) / (drawn @ np.bincount(which).astype(np.float64))
-    return Correlation(mean=float(values.mean()), interval=interval(means))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,9 +1,9 @@
-"""Passages: short texts in which some entities stand for words.
+"""Passages: short texts in which one entity stands for a word.
 
-There are two kinds. In a part of a held-out document, known words are hidden: all occurrences of a
-word become one entity, and the word is the answer. In a text with gaps, `___` stands for an
-invented or omitted word. Both are processed like any other text: names and unknown words are
-entities, too, numbered by first appearance.
+There are two kinds. Sentences of held-out text have a known word in common, which is hidden: it
+becomes an entity, and the word is the answer. In a text with gaps, `___` stands for an invented or
+omitted word. Both are processed like any other text: names and unknown words are entities, too,
+numbered by first appearance.
 
 The file formats of the public test sets (see docs/data.md):
 
@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Int
 
 from dntm.corpus.anonymize import AnonymizeConfig, find_entities
 from dntm.corpus.document import (
     AnonymizedDocument,
-    Block,
     Document,
+    EmptyInputError,
     InputError,
     Mention,
     Token,
@@ -38,126 +38,132 @@ from dntm.corpus.entity_slots import encode
 from dntm.corpus.text import Documents, blocks, parse, sentences_in
 from dntm.corpus.vocabulary import SPECIALS, UNK, Vocabulary
 
-SENTENCES = 24
-"""Documents are cut into near-equal parts of at most this many sentences."""
+SENTENCES = 6
+"""The most sentences in which a word is hidden."""
+SHORTEST = 5
+"""Sentences with fewer tokens say little about a word and are not used."""
 
 _GAP = re.compile(r"_{3,}")
 _GAP_WORD = "[999999]"
 """Replaces a gap while the text is tokenized."""
+_HIDDEN = 0
+"""Replaces a hidden word. Other entities have numbers from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text as rows of the vocabulary, with some entities that stand for words."""
+    """A text as rows of the vocabulary, in which one entity stands for a word."""
 
     sentences: Sequence[Sequence[int]]
     """<bos> and <eos> around each sentence."""
-    hidden: Mapping[int, int]
-    """The row of each such entity and the row of its word; <unk> if the word is not known."""
+    entity: int
+    """The row of the entity."""
+    answer: int = UNK
+    """The row of the word; <unk> if it is not known."""
 
-    def mentions(self) -> list[tuple[int, int, int]]:
-        """Sentence, position and row of every mention of a hidden word, in reading order."""
+    def mentions(self) -> list[tuple[int, int]]:
+        """Sentence and position of every mention, in reading order."""
         return [
-            (s, t, row)
+            (s, t)
             for s, sentence in enumerate(self.sentences)
             for t, row in enumerate(sentence)
-            if row in self.hidden
+            if row == self.entity
         ]
 
 
 def passage_of(
-    document: AnonymizedDocument, hidden: Mapping[Token, int], vocabulary: Vocabulary
+    sentences: Sequence[Sequence[Token]], entity: int, answer: int, vocabulary: Vocabulary
 ) -> Passage:
-    """Make entities of the `hidden` words (or entities), given the row of each answer.
+    """A passage in which this entity stands for the answer, given as a row.
 
     If there are more entities than the vocabulary has rows, other entities become unknown words.
     """
-    free = vocabulary.entities - len(hidden)
-    if free < 0:
-        raise ValueError(f"{len(hidden)} hidden words, expected at most {vocabulary.entities}")
-    numbers: dict[Token, int] = {}
-    sentences: list[list[Token]] = []
-    for sentence in document.sentences:
-        sentences.append([])
-        for token in sentence:
-            if isinstance(token, str) and token not in hidden:
-                sentences[-1].append(token)
-                continue
-            if token not in numbers and (token in hidden or free > 0):
-                free -= token not in hidden
-                numbers[token] = len(numbers) + 1
-            sentences[-1].append(numbers.get(token, SPECIALS[UNK]))
-    numbered = AnonymizedDocument(name=document.name, sentences=sentences)
-    return Passage(
-        encode(numbered, vocabulary).sentences,
-        {vocabulary.row(numbers[t]): answer for t, answer in hidden.items() if t in numbers},
-    )
+    found = dict.fromkeys(t for sentence in sentences for t in sentence if isinstance(t, int))
+    others = [other for other in found if other != entity]
+    left_out = set(others[vocabulary.entities - 1 :])
+    kept = (number for number in found if number not in left_out)
+    numbers = {number: new for new, number in enumerate(kept, start=1)}
+    tokens = [
+        [t if isinstance(t, str) else numbers.get(t, SPECIALS[UNK]) for t in sentence]
+        for sentence in sentences
+    ]
+    rows = encode(AnonymizedDocument(name="", sentences=tokens), vocabulary).sentences
+    return Passage(rows, vocabulary.row(numbers[entity]), answer)
 
 
-def hide_words(
-    documents: Iterable[AnonymizedDocument],
-    words: Bool[np.ndarray, " vocabulary"],
+def hide_types(
+    documents: Iterable[Sequence[Sequence[Token]]],
+    groups: Mapping[str, Int[np.ndarray, " _"]],
     vocabulary: Vocabulary,
     *,
     most: int,
     seed: int,
-) -> Iterator[Passage]:
-    """Hide up to `most` of the `words` in each document, of those that occur at least twice.
+) -> dict[str, list[Passage]]:
+    """Draw up to `most` words (rows) of each group, all with the same probability, and hide them.
 
-    Documents without such a word, or without a free row for an entity, are left out.
+    A passage consists of up to six sentences that contain the word once, in random order, from as
+    many documents as possible. Words that occur in no such sentence are not drawn.
     """
+    wanted = set(np.concatenate(list(groups.values())).tolist())
+    found: dict[int, list[tuple[int, Sequence[Token]]]] = {}
+    for number, sentences in enumerate(documents):
+        for tokens in sentences:
+            if len(tokens) >= SHORTEST:
+                counts = Counter(vocabulary.row(t) for t in tokens if isinstance(t, str))
+                for row in (row for row, n in counts.items() if n == 1 and row in wanted):
+                    found.setdefault(row, []).append((number, tokens))
     random = np.random.default_rng(seed)
-    for document in documents:
-        counts = Counter(t for s in document.sentences for t in s if isinstance(t, str))
-        rows = {word: vocabulary.row(word) for word, count in counts.items() if count > 1}
-        able = [word for word, row in rows.items() if words[row]]
-        free = vocabulary.entities - document.entities
-        if able and free > 0:
-            chosen = [able[i] for i in random.permutation(len(able))[: min(most, free)]]
-            yield passage_of(document, {word: rows[word] for word in chosen}, vocabulary)
+    return {
+        group: [
+            _hide(row, _spread(found[row], random), vocabulary)
+            for row in random.permutation([r for r in rows if r in found])[:most].tolist()
+        ]
+        for group, rows in groups.items()
+    }
 
 
-def text_blocks(files: Iterable[Path], documents: Documents) -> Iterator[Block]:
-    """The documents of text files, not yet parsed."""
-    for source in files:
-        for path in files_below(source):
-            yield from blocks(path, documents)
+def _spread(
+    places: Sequence[tuple[int, Sequence[Token]]], random: np.random.Generator
+) -> list[Sequence[Token]]:
+    """Six of these sentences, in random order; a second one of a document only if necessary."""
+    rounds: dict[int, list[Sequence[Token]]] = {}
+    seen: Counter[int] = Counter()
+    for document, sentence in (places[i] for i in random.permutation(len(places))):
+        rounds.setdefault(seen[document], []).append(sentence)
+        seen[document] += 1
+    return [sentence for own in rounds.values() for sentence in own][:SENTENCES]
 
 
-def parts_of(block: Block, documents: Documents, lexicon: Lexicon) -> Iterator[AnonymizedDocument]:
-    """The parts of a document, with words as the vocabulary spells them; none without a word."""
-    try:
-        found = parse(block, documents, spans=False)
-    except InputError:
-        if any(any(c.isalnum() for c in line) for _, line in block.text_lines()):
-            raise
-        return
-    vocabulary = lexicon.vocabulary
-    for part in _marked(found, lexicon).parts(SENTENCES):
-        document = part.anonymized(lower_case=lexicon.lower_case)
-        spelled = [
-            [t if isinstance(t, int) else vocabulary.label(vocabulary.row(t)) for t in sentence]
+def _hide(row: int, sentences: Sequence[Sequence[Token]], vocabulary: Vocabulary) -> Passage:
+    tokens = [
+        [_HIDDEN if isinstance(t, str) and vocabulary.row(t) == row else t for t in sentence]
+        for sentence in sentences
+    ]
+    return passage_of(tokens, _HIDDEN, row, vocabulary)
+
+
+def held_out_documents(
+    files: Iterable[Path], documents: Documents, lexicon: Lexicon
+) -> Iterator[Sequence[Sequence[Token]]]:
+    """The sentences of each document, with entities; no two documents share an entity number."""
+    entities = 0
+    for block in (b for source in files for f in files_below(source) for b in blocks(f, documents)):
+        try:
+            found = parse(block, documents, spans=False)
+        except EmptyInputError:
+            continue
+        document = _marked(found, lexicon).anonymized(lower_case=lexicon.lower_case)
+        yield [
+            [t if isinstance(t, str) else t + entities for t in sentence]
             for sentence in document.sentences
         ]
-        yield AnonymizedDocument(name=document.name, sentences=spelled)
+        entities += document.entities
 
 
-def sampled(found: Sequence[Block], size: int, seed: int) -> list[Block]:
-    """Random documents of `size` bytes in total, in their order."""
-    chosen: list[int] = []
-    for number in np.random.default_rng(seed).permutation(len(found)).tolist():
-        if size <= 0:
-            break
-        chosen.append(number)
-        size -= sum(map(len, found[number].lines))
-    return [found[number] for number in sorted(chosen)]
-
-
-def gap_passage(texts: Sequence[str], lexicon: Lexicon) -> Passage | None:
+def gap_passage(texts: Sequence[str], lexicon: Lexicon, answer: int = UNK) -> Passage | None:
     """One document of several texts about the entity `___`; None if no text has a `___`."""
     text = "\n".join(_GAP.sub(f" {_GAP_WORD} ", text) for text in texts)
-    found = sentences_in(text, "blank-line", inline=True)
-    sentences = [sentence.words for sentence in found]
+    sentences = [sentence.words for sentence in sentences_in(text, "blank-line", inline=True)]
     gaps = [
         Mention(s, w, w + 1)
         for s, words in enumerate(sentences)
@@ -170,7 +176,7 @@ def gap_passage(texts: Sequence[str], lexicon: Lexicon) -> Passage | None:
     document = marked.anonymized(lower_case=lexicon.lower_case)
     entities = [t for sentence in document.sentences for t in sentence if isinstance(t, int)]
     gap = entities[[list(surface) for surface in document.surfaces].index([_GAP_WORD])]
-    return passage_of(document, {gap: UNK}, lexicon.vocabulary)
+    return passage_of(document.sentences, gap, answer, lexicon.vocabulary)
 
 
 def _marked(document: Document, lexicon: Lexicon) -> Document:

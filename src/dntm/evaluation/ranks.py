@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -109,22 +110,37 @@ def encoder_recall(
     }
 
 
+class Ranked(NamedTuple):
+    """Ranks of answers, and the probability of the word that is ranked first."""
+
+    rank: Int[np.ndarray, " cases"]
+    confidence: Float[np.ndarray, " cases"]
+
+
+@torch.no_grad()
 def cosine_ranks(
     vectors: Float[Tensor, "cases dim"],
     words: Float[Tensor, "candidates dim"],
     answers: Int[np.ndarray, " cases"],
-) -> Int[np.ndarray, " cases"]:
-    """The rank of each answer, an index of a candidate, by cosine. Zero vectors are ranked last."""
-    ranks = [np.zeros(0, dtype=np.int64)]
+    scale: float = 1.0,
+    bias: Float[Tensor, " candidates"] | None = None,
+) -> Ranked:
+    """Rank each answer, an index of a candidate, by scale * cosine + bias.
+
+    Probabilities are the softmax of these logits. Candidates with a zero vector are ranked last.
+    """
+    ranks, confidence = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
     normalized = nn.functional.normalize(words, dim=1).t()
+    offset = words.new_zeros(len(words)) if bias is None else bias.to(words)
+    offset = offset.masked_fill(~words.any(1), -1e9)
     for start in range(0, len(vectors), CASES):
         chunk = slice(start, start + CASES)
-        scores = nn.functional.normalize(vectors[chunk], dim=1) @ normalized
-        scores[:, ~words.any(1)] = -2
+        scores = torch.addmm(offset, nn.functional.normalize(vectors[chunk]) * scale, normalized)
         if not torch.isfinite(scores).all():
             raise ValueError("a cosine is not finite: some embedding is not a number")
         ranks.append(_ranks(scores, torch.from_numpy(answers[chunk])))
-    return np.concatenate(ranks)
+        confidence.append((scores.amax(1) - scores.logsumexp(1)).exp().double().numpy())
+    return Ranked(np.concatenate(ranks), np.concatenate(confidence))
 
 
 def _ranks(
