@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from dntm.model.core import LSTM
 from dntm.model.fast.layout import lay_out_ragged
 from dntm.model.fast.recurrence import Cells, Deferred, packed, ragged_lstm
-from dntm.model.lstm import LSTM
 from dntm.model.reference import Reference
 from tests.model.small import configure
 

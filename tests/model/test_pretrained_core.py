@@ -11,12 +11,11 @@ import torch
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entity_slots import encode
 from dntm.corpus.vocabulary import BOS, entity_rows
-from dntm.model.base_model import BaseModel, load_base
+from dntm.model.base_model import BaseModel, EntityRows, load_base
 from dntm.model.checkpoint import from_pretrained, save_pretrained
 from dntm.model.config import Variant
-from dntm.model.core_memory import CoreMemory
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.pretrained_core import EntityRows
+from dntm.model.pretrained_core import CoreMemory
 from dntm.model.scorer import Scorer
 from tests.model.tiny_base import build, write_base
 

@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from dntm.model.core import LSTM
 from dntm.model.fast.recurrence import Weights
-from dntm.model.lstm import LSTM
 
 
 class ContextEncoder(nn.Module):
