@@ -14,8 +14,8 @@ from torch.nn.functional import cross_entropy, linear
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from dntm.corpus.vocabulary import entity_rows
+from dntm.model.core import LSTM
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.lstm import LSTM
 from dntm.model.reference import Reference
 
 

@@ -9,8 +9,7 @@ import torch
 from dntm.corpus.document import AnonymizedDocument, Gap
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation.cloze import ClozeRecords, ClozeText, summarize_cloze
-from dntm.model.completion import Completions
-from dntm.model.scorer import Scorer
+from dntm.model.scorer import Completions, Scorer
 from tests.model.small import build
 
 TALE = AnonymizedDocument(

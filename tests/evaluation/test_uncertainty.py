@@ -18,7 +18,7 @@ from dntm.evaluation.uncertainty import (
     stacked,
     whole_documents,
 )
-from dntm.model.completion import Completions
+from dntm.model.scorer import Completions
 
 RNG = np.random.default_rng(11)
 TEXTS = [

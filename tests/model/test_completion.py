@@ -9,11 +9,10 @@ import torch
 from dntm.corpus.document import AnonymizedDocument, Gap, Token
 from dntm.corpus.entity_slots import encode
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model import completion, scorer
-from dntm.model.completion import Completions
+from dntm.model import scorer
 from dntm.model.config import Extension, Variant
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.scorer import Scorer
+from dntm.model.scorer import Completions, Scorer
 from tests.model.small import ALL_EXTENSIONS, build
 
 VOCABULARY = Vocabulary(tuple("abcdef"), entities=3)
@@ -86,7 +85,7 @@ def test_likelihoods_are_those_of_the_text_with_each_candidate(
     assert any(encode(TEXTS[0], VOCABULARY).evictions), "the text has more entities than slots"
     model = build(variant, "gru-relu", extensions, core=core)
     expected = [by_hand(model, document) for document in TEXTS]
-    monkeypatch.setattr(completion, "TOKENS", 20)
+    monkeypatch.setattr(scorer, "TOKENS", 20)
     monkeypatch.setattr(scorer, "BATCH", 2)
 
     found = complete(model)

@@ -62,19 +62,11 @@ def test_tokens_beyond_the_size_of_the_cache_are_not_copied(
         assert torch.cat(found)[position, rows].exp().tolist() == pytest.approx(expected)
 
 
-def test_ages_are_counted_in_powers_of_two_up_to_the_last() -> None:
-    def last(model: DynamicTextModel, sentence: list[int]) -> Tensor:
-        window = model.plan([[sentence]])
-        end = len(sentence) - 2
-        return model.log_distribution(window, model.initial_state(1), [end])[1][0]
+def test_old_entries_share_the_last_class_of_ages() -> None:
+    model = copying(torch.eye(pointer.AGES)[-1])
+    window = model.plan([[[BOS, 7, *[8] * 1100, EOS]]])
 
-    log_p = last(copying(0.1 * torch.arange(pointer.AGES)), [BOS, 7, 8, 9, 10, 6, EOS])
-
-    # Ages from 5 to 1: the powers 2, 2, 1, 1, 0.
-    expected = torch.tensor([0.2, 0.2, 0.1, 0.1, 0]).double().log_softmax(0)
-    torch.testing.assert_close(log_p[[7, 8, 9, 10, 6]], expected, rtol=1e-6, atol=0)
-
-    log_p = last(copying(torch.eye(pointer.AGES)[-1]), [BOS, 7, *[8] * 1100, EOS])
+    log_p = model.log_distribution(window, model.initial_state(1), [1101])[1][0]
 
     old = 1101 - 2 ** (pointer.AGES - 1) + 1  # entries of the last class, 7 among them
     assert log_p[7].exp().item() == pytest.approx(math.e / (old * math.e + 1101 - old), rel=1e-9)

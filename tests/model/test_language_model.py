@@ -26,7 +26,6 @@ from tests.model.small import (
     backward,
     build,
     reference_of,
-    score,
 )
 
 VOCABULARY = Vocabulary(tuple("abcdef"), entities=3)
@@ -39,16 +38,6 @@ every_model = pytest.mark.parametrize(
         for extensions in ((), ALL_EXTENSIONS[variant])
     ],
 )
-
-
-@every_model
-def test_a_document_reads_the_same_in_any_windows_and_any_batch(settings: dict[str, Any]) -> None:
-    model = build(merging="mean", **settings)
-    alone = [score(model, [document], 1)[0] for document in DOCUMENTS]
-
-    for size in (2, 20):
-        for found, expected in zip(score(model, DOCUMENTS[::-1], size), alone[::-1], strict=True):
-            np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 @every_model

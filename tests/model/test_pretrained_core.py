@@ -10,14 +10,14 @@ import torch
 
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entity_slots import encode
-from dntm.corpus.vocabulary import BOS, entity_rows
-from dntm.model.base_model import BaseModel, load_base
+from dntm.corpus.vocabulary import entity_rows
+from dntm.model.base_model import BaseModel, EntityRows, load_base
 from dntm.model.checkpoint import from_pretrained, save_pretrained
 from dntm.model.config import Variant
-from dntm.model.core_memory import CoreMemory
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.pretrained_core import EntityRows
+from dntm.model.pretrained_core import CoreMemory
 from dntm.model.scorer import Scorer
+from tests.model.small import backward, score
 from tests.model.tiny_base import build, write_base
 
 pytest.importorskip("transformers")
@@ -103,16 +103,11 @@ def unit(h: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("size", [1, 2, 9])
 def test_scores_equal_those_of_a_plain_loop(base: BaseModel, variant: Variant, size: int) -> None:
     model, rows = build(base, variant), encode(DOCUMENT, base.vocabulary(3)).sentences
-    found: list[float] = []
-    state = model.initial_state(1)
-    for start in range(0, len(rows), size):
-        [scores], state = model.score(model.plan([rows[start : start + size]]), state)
-        found.extend(scores)
 
     with torch.no_grad():
         expected = plain_scores(model, base, DOCUMENT)
 
-    assert found == pytest.approx(expected, abs=1e-10)
+    assert score(model, [rows], size)[0] == pytest.approx(expected, abs=1e-10)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -122,7 +117,7 @@ def test_the_pass_with_gradients_has_the_same_values(base: BaseModel, variant: V
     scores, _ = model.score(window, model.initial_state(2))
 
     nats, _ = model.loss(window, model.initial_state(2))
-    nats.backward()  # type: ignore[no-untyped-call]
+    backward(nats)
 
     assert float(nats.detach()) == pytest.approx(-sum(map(np.sum, scores)), abs=1e-9)
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
@@ -137,7 +132,7 @@ def test_at_first_the_memory_changes_nothing(base: BaseModel) -> None:
         with torch.no_grad():  # random draws differ between the variants
             for name in ("x.own", "terms.entity-rows.own"):
                 model.get_parameter(name).fill_(0.1)
-        found.append(model.score(model.plan([rows]), model.initial_state(1))[0][0])
+        found.append(score(model, [rows], 9)[0])
 
     assert found[0] == pytest.approx(found[1], abs=1e-12)
 
@@ -163,39 +158,31 @@ def test_words_have_the_probabilities_of_transformers(base: BaseModel) -> None:
 def test_a_word_has_the_probability_of_all_its_pieces(base: BaseModel) -> None:
     model, vocabulary = build(base), base.vocabulary(3)
     rows = encode(DOCUMENT, vocabulary)
-    [pieces], _ = model.score(model.plan([rows.sentences]), model.initial_state(1))
+    [pieces] = score(model, [rows.sentences], 9)
 
     [words] = Scorer(model, vocabulary).score([DOCUMENT])
 
     assert len(words) == sum(map(len, DOCUMENT.sentences)) < len(pieces)
-    assert float(words.sum()) == pytest.approx(float(pieces.sum()))
-    assert len(pieces) == sum(len(s) - 1 for s in rows.sentences)
-    assert all(s[0] == BOS for s in rows.sentences)
+    assert float(words.sum()) == pytest.approx(sum(pieces))
 
 
 def test_extensions_score_the_same_in_windows_of_any_size(base: BaseModel) -> None:
     extensions = ("salience", "unseen-pooling", "pointer")
     model, rows = build(base, extensions=extensions), encode(DOCUMENT, base.vocabulary(3)).sentences
-    [whole], _ = model.score(model.plan([rows]), model.initial_state(1))
-    parts: list[float] = []
-    state = model.initial_state(1)
-    for sentence in rows:
-        [scores], state = model.score(model.plan([[sentence]]), state)
-        parts.extend(scores)
 
-    assert parts == pytest.approx(whole, abs=1e-10)
+    assert score(model, [rows], 1)[0] == pytest.approx(score(model, [rows], 9)[0], abs=1e-10)
 
 
 def test_an_adapter_holds_only_what_was_learned(base: BaseModel, tmp_path: Path) -> None:
     model = build(base).float()
     save_pretrained(model, base.vocabulary(3), tmp_path / "adapter")
     loaded, vocabulary = from_pretrained(tmp_path / "adapter")
-    scores = [
-        next(iter(Scorer(m, v).score([DOCUMENT])))
-        for m, v in ((model, base.vocabulary(3)), (loaded, vocabulary))
-    ]
 
-    assert np.array_equal(scores[0], scores[1])
+    before, after = (
+        next(Scorer(m, v).score([DOCUMENT]))
+        for m, v in ((model, base.vocabulary(3)), (loaded, vocabulary))
+    )
+    assert np.array_equal(before, after)
     size = (tmp_path / "adapter" / "model.safetensors").stat().st_size
     assert size < 4 * sum(p.numel() for p in model.parameters()) + 4000
     assert not (tmp_path / "adapter" / "vocab.txt").exists()
@@ -216,11 +203,6 @@ def test_an_adapter_is_refused_on_other_weights(base: BaseModel, tmp_path: Path)
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected lstm, transformer, or the folder"):
         load_base(str(tmp_path))
-
-
-def test_naming_needs_one_row_per_word(base: BaseModel) -> None:
-    with pytest.raises(ValueError, match=r"extension naming .* one row per word"):
-        replace(build(base).config, extensions=("naming",))
 
 
 def test_blanks_stand_where_english_text_has_them(base: BaseModel) -> None:

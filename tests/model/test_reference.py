@@ -1,18 +1,20 @@
 """The fast path against the plain loops of the two references: values and gradients."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 import dntm.model
 from dntm.model.config import Extension, Merging, Variant
-from dntm.model.extensions import registry
 from dntm.model.language_model import DynamicTextModel
+from dntm.model.reference import Entity, Reference
 from tests.model.small import (
     ALL_EXTENSIONS,
     BOS,
@@ -21,6 +23,7 @@ from tests.model.small import (
     LONG,
     A,
     B,
+    C,
     Document,
     assert_equal_gradients,
     backward,
@@ -80,6 +83,23 @@ def test_the_papers_models_agree_with_the_reference(
     variant: Variant, merging: Merging, *, tied: bool, size: int
 ) -> None:
     assert_agrees(build(variant, merging, tied=tied), DOCUMENTS, size)
+
+
+SENTENCES = st.lists(st.sampled_from([A, B, C, 7, 8]), max_size=6).map(
+    lambda words: [BOS, *words, EOS]
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.lists(SENTENCES, max_size=5), min_size=1, max_size=3).filter(any),
+    st.sampled_from(["input", "output", "both"]),
+    st.integers(1, 5),
+)
+def test_any_batch_agrees_with_the_reference(
+    documents: list[Document], variant: Variant, size: int
+) -> None:
+    assert_agrees(build(variant, "gru", ("salience",)), documents, size)
 
 
 @pytest.mark.parametrize(("variant", "extensions"), EXTENDED)
@@ -158,18 +178,34 @@ def test_gradients_pass_through_a_state_that_was_not_detached(
     assert_equal_gradients(model, reference)
 
 
+class Exchanged(Reference):
+    """In the output layer each entity has the state of the next one that was mentioned."""
+
+    def y(self, entities: Mapping[int, Entity]) -> Tensor:
+        rows = sorted(entities)
+        return super().y({row: entities[rows[i - len(rows) + 1]] for i, row in enumerate(rows)})
+
+
+@pytest.mark.parametrize("size", [1, 3, 9])
+def test_with_exchanged_memories_each_entity_has_the_state_of_the_next_one(size: int) -> None:
+    model = build("output")
+    expected, _ = Exchanged.of(model).read(LONG, Exchanged.of(model).begin())
+    right = score(model, [LONG], size)[0]
+
+    model.exchange_memories = True
+    found = score(model, [LONG], size)[0]
+
+    assert found == pytest.approx([value.item() for value in expected], abs=1e-10)
+    assert found != pytest.approx(right, abs=1e-3)
+
+
 @pytest.mark.parametrize(("file", "lines"), [("fast/read.py", 150), ("reference.py", 200)])
 def test_the_papers_files_are_short_and_name_no_extension(file: str, lines: int) -> None:
     text = (Path(dntm.model.__path__[0]) / file).read_text(encoding="utf-8").lower()
-    modules = [path.stem for path in Path(registry.__file__).parent.glob("[a-z]*.py")]
-    names = {name.replace("-", "_") for name in (*get_args(Extension), *modules)} - {
-        "reference",
-        "mentions",
-    }
 
     assert len(text.splitlines()) <= lines
-    words = text.replace("-", "_").replace(" ", "_")
-    assert {name for name in names if name in words} == set()
+    words = text.replace("_", " ").replace("-", " ")
+    assert not [name for name in get_args(Extension) if name.replace("-", " ") in words]
 
 
 def test_paper_parameters_have_the_papers_names() -> None:

@@ -35,8 +35,8 @@ CHARACTERS = NGram(
 def next_characters(beginning: str) -> dict[str, float]:
     """C as a plain loop: the probability of each next character, "" for the end."""
     rows = {"z": 0, "": 2, "a": 3, "b": 4, " ": 5}
-    likely = CHARACTERS.distribution([1, *(rows[c] for c in beginning)])
-    found = {c: float(likely[row]) for c, row in rows.items()}
+    begun = [1, *(rows[c] for c in beginning)]
+    found = {c: math.exp(CHARACTERS.score_sentences([[*begun, r]])[-1]) for c, r in rows.items()}
     if not beginning or beginning[-1] == " ":  # a word has at least one character
         del found[" "], found[""]
     return {c: p / sum(found.values()) for c, p in found.items()}

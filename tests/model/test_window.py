@@ -1,16 +1,12 @@
-"""Windows: what can be read in parallel, and that no state is read before it exists."""
+"""Windows: what is read in parallel, and what is not read at all."""
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dntm.model.fast.layout import WORTH_A_CUT, lay_out
 from dntm.model.fast.window import Window, plan
 from tests.model.small import BOS, EOS, A, B, C
 
 ENTITIES = 3
-Batch = list[tuple[list[list[int]], bool]]
 
 
 def both(documents: list[list[list[int]]], continues: list[bool] | None = None) -> Window:
@@ -79,38 +75,3 @@ def test_documents_that_continue_are_cut_at_their_ends_and_others_if_it_saves_pa
     assert widths([10, 12], [False, True]) == [(12, 2)]
     assert widths([10, far], [False, True]) == [(10, 2), (WORTH_A_CUT, 1)]
     assert widths([9, 0, 9], [True, True, True]) == [(9, 2)]
-
-
-sentences = st.lists(st.sampled_from([A, B, C, 7, 8]), max_size=6).map(
-    lambda words: [BOS, *words, EOS]
-)
-batches = st.lists(
-    st.tuples(st.lists(sentences, max_size=6), st.booleans()), min_size=1, max_size=4
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(batches, st.booleans(), st.booleans())
-def test_every_state_exists_before_it_is_read(
-    batch: Batch, dynamic_input: bool, dynamic_output: bool
-) -> None:
-    window = plan(
-        [document for document, _ in batch],
-        entities=ENTITIES,
-        dynamic_input=dynamic_input,
-        dynamic_output=dynamic_output,
-        continues=[continues for _, continues in batch],
-    )
-
-    rows = len(batch) * ENTITIES
-    assert not dynamic_input or all(np.all(call.entity_rows < rows) for call in window.ahead)
-    for level in window.levels:
-        for rest in level.rests:
-            assert np.all(rest.call.entity_rows < rows)
-            assert np.all(np.isin(rest.call.tokens[rest.call.entity_places], [A, B, C]))
-        for merge in level.merges:
-            assert np.all(merge.previous < rows)
-            rows += len(merge.contexts)
-    assert np.all(window.entity_rows < rows)
-    assert sorted(np.concatenate(window.states).tolist()) == list(range(rows))
-    assert np.all(window.memory < rows)

@@ -20,7 +20,7 @@ from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.cloze import ClozeRecords, ClozeText
 from dntm.evaluation.records import Records
 from dntm.files import write_text
-from dntm.model.completion import Completions
+from dntm.model.scorer import Completions
 from dntm.settings import to_yaml
 from dntm.study.config import MODELS, PAPER_MODELS, PRESETS, StudyFolder, all_runs
 from dntm.study.run import train_config

@@ -32,7 +32,7 @@ from dntm.corpus.document import AnonymizedDocument, Gap
 from dntm.evaluation.records import Floats, Integers, Table, check_scores
 
 if TYPE_CHECKING:
-    from dntm.model.completion import Completions
+    from dntm.model.scorer import Completions
 
 TIE = 1e-4
 """In nats. Smaller differences may be rounding errors."""

@@ -1,21 +1,31 @@
-"""BaseModel: a pretrained causal language model of Hugging Face and its tokenizer.
+"""BaseModel: a pretrained causal language model of Hugging Face, its tokenizer and its tables.
 
 It is named by a folder, a GGUF file, or an id on the Hub, with an optional revision: ID@REVISION.
 The Hub is only asked for ids that are not on this disk. The logits must be h . y_w + b_w, with h
 the last hidden states; models that change them further are refused.
+
+`BaseEmbedding` and `BaseOutput` are its frozen tables. Entities have learned rows in both
+(`EntityRows` in the output layer): the sum of a vector shared by all entities, learned from every
+mention, and one of their own.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from dntm.corpus.vocabulary import PieceVocabulary
+from dntm.corpus.vocabulary import BOS, SPECIALS, PieceVocabulary, entity_rows
+from dntm.model.dynamic_embedding import DynamicEmbedding
+from dntm.model.output_layer import MASKED, OutputLayer, Query
+from dntm.model.term import Term
 
 _SEPARATOR = "<|endoftext|>"
 _NAMES = ("John", "Mary", "he", "she", "it", "they", "London", "Smith", "company", "man")
@@ -145,3 +155,97 @@ def _digest(model: nn.Module) -> str:
         found.update(f"{name} {tuple(value.shape)}\n".encode())
         found.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().data)
     return found.hexdigest()
+
+
+class BaseEmbedding(DynamicEmbedding):
+    """The frozen input embeddings of a base model, and learned rows for entities."""
+
+    def __init__(self, base: BaseModel, entities: int, context_dim: int | None) -> None:
+        nn.Module.__init__(self)
+        dim = base.x.shape[1]
+        special = base.x.new_zeros(len(SPECIALS) + entities, dim)
+        special[BOS] = base.x[base.start]
+        self.register_buffer("weight", torch.cat((special, base.x)), persistent=False)
+        self.shared = nn.Parameter(torch.empty(dim))
+        self.own = nn.Parameter(torch.empty(entities, dim))
+        self.W_dx = None if context_dim is None else nn.Parameter(torch.empty(dim, context_dim))
+        self.rows, self.beginning = entity_rows(entities), _mean(base.x, base.names)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Entities begin near a mean name; the memory begins without effect."""
+        _begin(self.shared, self.own, self.beginning, generator)
+        if self.W_dx is not None:
+            nn.init.zeros_(self.W_dx)
+
+    def forward(self, rows: Int[Tensor, " rows"]) -> Float[Tensor, "rows dim"]:
+        """The static embeddings of these rows."""
+        found = nn.functional.embedding(rows, self.weight)
+        entity = rows - self.rows.start
+        inside = torch.nonzero((entity >= 0) & (entity < len(self.own))).squeeze(1)
+        own = nn.functional.embedding(entity[inside], self.own) + self.shared
+        return found.index_add(0, inside, own)
+
+
+def _mean(table: Float[Tensor, "pieces dim"], rows: Sequence[int]) -> Float[Tensor, " dim"]:
+    return torch.stack([table[row] for row in rows]).mean(0)
+
+
+def _begin(
+    shared: Float[Tensor, " dim"],
+    own: Float[Tensor, "entities dim"],
+    at: Float[Tensor, " dim"],
+    generator: torch.Generator | None,
+) -> None:
+    """Initialize the shared part of all rows with `at`, and their own parts near zero."""
+    nn.init.normal_(own, std=0.1 * float(at.pow(2).mean().sqrt()), generator=generator)
+    with torch.no_grad():
+        shared.copy_(at)
+
+
+class BaseOutput(OutputLayer):
+    """The frozen output embeddings of a base model; special tokens have no probability."""
+
+    def __init__(self, base: BaseModel, x: BaseEmbedding, entities: int) -> None:
+        nn.Module.__init__(self)
+        special = base.y.new_zeros(entity_rows(entities).stop, base.y.shape[1])
+        tied = base.y.data_ptr() == base.x.data_ptr()
+        weight = x.weight if tied else torch.cat((special, base.y))
+        b = base.y.new_zeros(len(weight))
+        b[: len(SPECIALS)] = MASKED
+        if base.b is not None:
+            b[len(special) :] = base.b
+        self.register_buffer("weight", weight, persistent=False)
+        self.register_buffer("b", b, persistent=False)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Nothing to draw."""
+
+
+class EntityRows(Term):
+    """The learned output embeddings y_e and biases b_e of entities."""
+
+    def __init__(self, base: BaseModel, entities: int) -> None:
+        super().__init__()
+        self.shared = nn.Parameter(torch.empty(base.y.shape[1]))
+        self.own = nn.Parameter(torch.empty(entities, base.y.shape[1]))
+        self.b = nn.Parameter(torch.empty(entities))
+        self.beginning = _mean(base.y, base.names)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Entities begin near a mean name."""
+        _begin(self.shared, self.own, self.beginning, generator)
+        nn.init.zeros_(self.b)
+
+    @property
+    def weight(self) -> Float[Tensor, "entities dim"]:
+        """The rows y_e."""
+        return self.own + self.shared
+
+    def forward(
+        self,
+        query: Query,
+        seen: Any,  # noqa: ARG002
+        positions: Int[np.ndarray, " positions"],  # noqa: ARG002
+    ) -> Query:
+        """Add h . y_e + b_e to the logits of entities."""
+        return query.add(torch.addmm(self.b, query.h, self.weight.t()))

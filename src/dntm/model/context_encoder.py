@@ -18,8 +18,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from dntm.model.core import LSTM
 from dntm.model.fast.recurrence import Weights
-from dntm.model.lstm import LSTM
 
 
 class SentenceWords(NamedTuple):

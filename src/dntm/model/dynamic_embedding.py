@@ -14,11 +14,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from dntm.model.core import CarriedState
 from dntm.model.fast.layout import indices
 from dntm.model.fast.recurrence import Deferred
 from dntm.model.fast.window import Window
 from dntm.model.output_layer import Query
-from dntm.model.term import Observation, Stateless, Term
+from dntm.model.term import Observation, Term
 
 
 class DynamicEmbedding(nn.Module):
@@ -82,7 +83,7 @@ class DynamicOutput(Term):
         """Draw W_dy, which preserves the variance of d."""
         nn.init.xavier_uniform_(self.W_dy, generator=generator)
 
-    def observe(self, observation: Observation, state: Stateless) -> tuple[_Seen, Stateless]:
+    def observe(self, observation: Observation, state: CarriedState) -> tuple[_Seen, CarriedState]:
         """Multiply all states with W_dy once."""
         window = observation.window
         owned, lengths = np.concatenate(window.states), [len(states) for states in window.states]

@@ -115,8 +115,8 @@ class DynamicTextModel(Parameters):
     ) -> tuple[list[Float[np.ndarray, " predicted"]], State]:
         """Log-probabilities of each document's predicted tokens, and the state after them."""
         found = read(self, window, state)
-        log_p = np.concatenate([scores.log_p.cpu().numpy() for _, scores in scored(self, found)])
-        return np.split(log_p, np.cumsum(window.layout.predicted)[:-1]), found.after
+        cuts = np.cumsum(window.layout.predicted)[:-1]
+        return np.split(log_p(self, found), cuts), found.after
 
     @torch.no_grad()
     def log_distribution(
@@ -150,6 +150,14 @@ def scored(
         chunk = slice(start, start + POSITIONS)
         asked = query(model, found, positions[chunk])
         yield asked, model.output.score(asked, indices(targets[chunk], asked.h))
+
+
+def log_p(
+    model: Parameters, found: Read, predicting: Int[np.ndarray, " some"] | None = None
+) -> Float[np.ndarray, " predicted"]:
+    """Log-probabilities of the same tokens."""
+    parts = scored(model, found, predicting)
+    return np.concatenate([scores.log_p.cpu().numpy() for _, scores in parts])
 
 
 class BlockScores(NamedTuple):

@@ -18,23 +18,15 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import entity_rows
-from dntm.model.base_model import BaseModel, load_base
+from dntm.model.base_model import BaseEmbedding, BaseModel, BaseOutput, EntityRows, load_base
 from dntm.model.config import ModelConfig
-from dntm.model.core import Core
-from dntm.model.core_memory import CoreMemory
+from dntm.model.core import Core, LSTMCore, Transformer
 from dntm.model.dynamic_embedding import DynamicEmbedding, DynamicOutput
 from dntm.model.entity_memory import EntityMemory, MemoryState
 from dntm.model.extensions.registry import DYNAMIC_OUTPUT, build_encoder, build_terms
-from dntm.model.lstm import LSTMCore
 from dntm.model.output_layer import OutputLayer
-from dntm.model.pretrained_core import (
-    BaseEmbedding,
-    BaseOutput,
-    EntityRows,
-    PretrainedCore,
-)
+from dntm.model.pretrained_core import CoreMemory, PretrainedCore
 from dntm.model.term import Term
-from dntm.model.transformer import Transformer
 
 
 class State(NamedTuple):
@@ -72,7 +64,7 @@ class Parameters(nn.Module):
 
     core: Core
     exchange_memories = False
-    """Whether entities have each other's states, see `fast.exchange`."""
+    """Whether entities have each other's states, see `fast.read`."""
 
     def __init__(self, config: ModelConfig, generator: torch.Generator | None = None) -> None:
         super().__init__()

@@ -1,13 +1,24 @@
-"""PretrainedCore: dynamic embeddings on a frozen language model (beyond the paper).
+"""PretrainedCore and CoreMemory: dynamic embeddings on a frozen language model (beyond the paper).
 
-A mention is one token. Entities have rows in the embedding tables of the base model; these rows,
-the memory (`core_memory`) and the terms are learned, everything else is frozen.
+A mention is one token. The entities' rows (`base_model`), the memory and the terms are learned,
+everything else is frozen.
 
 The rows of the sentences have <bos> but no <eos>. The first <bos> of a document is the base
 model's own beginning of a text; the others stand for the last token of the sentence before them.
+
+The memory's contexts are states of the core instead of a BiLSTM:
+
+    d'_e = ReLU(W_hd [n(g_{t-1}); n(g_end)] + b_d),   n(g) = g / rms(g)          for Eq. 6
+
+g are the states after two thirds of the layers: g_{t-1} before the mention and g_end at the end of
+its sentence. Both are computed with d_{e,i-1}, so the model reads left to right, sentence by
+sentence. In training, a first pass without gradients computes the contexts, and a second pass reads
+all sentences at once. Both passes give the same h. Gradients reach the memory through x_e and y_e,
+but not through the states in the contexts.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,13 +26,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from dntm.corpus.vocabulary import BOS, SPECIALS, entity_rows
+from dntm.corpus.vocabulary import BOS
 from dntm.model.base_model import BaseModel
-from dntm.model.core import Dropout
-from dntm.model.dynamic_embedding import DynamicEmbedding
+from dntm.model.config import ModelConfig
+from dntm.model.core import CarriedState, Core, Dropout
+from dntm.model.dynamic_embedding import add_dynamic_terms
+from dntm.model.entity_memory import EntityMemory, MemoryState
 from dntm.model.fast.layout import Layout, indices
-from dntm.model.output_layer import MASKED, OutputLayer, Query
-from dntm.model.term import Term
+from dntm.model.fast.recurrence import Deferred
+from dntm.model.fast.window import Window
+from dntm.model.merging import merging_function
 
 MIDDLE = 2 / 3
 """Depth of the middle layer. Chosen on cached states with the output layer alone (docs/log.md)."""
@@ -30,30 +44,19 @@ ALTERNATIVES = 16
 
 
 class Past(NamedTuple):
-    """What one document has read."""
+    """What one document has read, without gradients."""
 
     keys: tuple[tuple[Tensor, Tensor], ...]
     """Keys and values of every layer."""
     h: Float[Tensor, "depths hidden_dim"]
     """The last states of the last and the middle layer."""
 
-    def detach(self) -> "Past":
-        """The same values without gradients."""
-        return Past(tuple((k.detach(), v.detach()) for k, v in self.keys), self.h.detach())
 
-
-class PastState(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PastState(CarriedState):
     """The past of each document; None at its beginning."""
 
     documents: tuple[Past | None, ...]
-
-    def select(self, documents: Sequence[int]) -> "PastState":
-        """The state of these documents, in this order."""
-        return PastState(tuple(self.documents[document] for document in documents))
-
-    def detach(self) -> "PastState":
-        """The same values without gradients."""
-        return PastState(tuple(past and past.detach() for past in self.documents))
 
 
 class Unread(NamedTuple):
@@ -167,107 +170,163 @@ class PretrainedCore(nn.Module):
             h = torch.cat((h, torch.stack(depths, 1)), 2)
         states = h.index_select(2, indices(last, h))
         pasts = (
-            Past(tuple((own.keys[i : i + 1], own.values[i : i + 1]) for own in cache.layers), end)
-            for i, end in enumerate(h[:, :, -1])
+            Past(
+                tuple(
+                    (own.keys[i : i + 1].detach(), own.values[i : i + 1].detach())
+                    for own in cache.layers
+                ),
+                end,
+            )
+            for i, end in enumerate(h[:, :, -1].detach())
         )
         return [ReadOn(own[0], own[1], past) for own, past in zip(states, pasts, strict=True)]
 
 
-class BaseEmbedding(DynamicEmbedding):
-    """The frozen input embeddings of a base model, and learned rows for entities.
+class CoreMemory(EntityMemory):
+    """A memory whose contexts are states of the core."""
 
-    A row is the sum of a vector shared by all entities, learned from every mention, and its own.
-    """
-
-    def __init__(self, base: BaseModel, entities: int, context_dim: int | None) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         nn.Module.__init__(self)
-        dim = base.x.shape[1]
-        special = base.x.new_zeros(len(SPECIALS) + entities, dim)
-        special[BOS] = base.x[base.start]
-        self.register_buffer("weight", torch.cat((special, base.x)), persistent=False)
-        self.shared = nn.Parameter(torch.empty(dim))
-        self.own = nn.Parameter(torch.empty(entities, dim))
-        self.W_dx = None if context_dim is None else nn.Parameter(torch.empty(dim, context_dim))
-        self.rows, self.beginning = entity_rows(entities), _mean(base.x, base.names)
+        self.entities, self.encoder = config.entities, None
+        self.merging = merging_function(config.merging, config.context_dim)
+        self.W_hd = nn.Parameter(torch.empty(config.context_dim, 2 * config.hidden_dim))
+        self.b_d = nn.Parameter(torch.empty(config.context_dim))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Entities begin near a mean name; the memory begins without effect."""
-        _begin(self.shared, self.own, self.beginning, generator)
-        if self.W_dx is not None:
-            nn.init.zeros_(self.W_dx)
+        """Initialize the weights; W_hd preserves the variance of its input through the ReLU."""
+        nn.init.kaiming_uniform_(self.W_hd, nonlinearity="relu", generator=generator)
+        nn.init.zeros_(self.b_d)
+        assert self.merging is not None
+        self.merging.reset_parameters(generator)
 
-    def forward(self, rows: Int[Tensor, " rows"]) -> Float[Tensor, "rows dim"]:
-        """The static embeddings of these rows."""
-        found = nn.functional.embedding(rows, self.weight)
-        entity = rows - self.rows.start
-        inside = torch.nonzero((entity >= 0) & (entity < len(self.own))).squeeze(1)
-        own = nn.functional.embedding(entity[inside], self.own) + self.shared
-        return found.index_add(0, inside, own)
-
-
-def _mean(table: Float[Tensor, "pieces dim"], rows: Sequence[int]) -> Float[Tensor, " dim"]:
-    return torch.stack([table[row] for row in rows]).mean(0)
-
-
-def _begin(
-    shared: Float[Tensor, " dim"],
-    own: Float[Tensor, "entities dim"],
-    at: Float[Tensor, " dim"],
-    generator: torch.Generator | None,
-) -> None:
-    """Initialize the shared part of all rows with `at`, and their own parts near zero."""
-    nn.init.normal_(own, std=0.1 * float(at.pow(2).mean().sqrt()), generator=generator)
-    with torch.no_grad():
-        shared.copy_(at)
-
-
-class BaseOutput(OutputLayer):
-    """The frozen output embeddings of a base model; special tokens have no probability."""
-
-    def __init__(self, base: BaseModel, x: BaseEmbedding, entities: int) -> None:
-        nn.Module.__init__(self)
-        special = base.y.new_zeros(entity_rows(entities).stop, base.y.shape[1])
-        tied = base.y.data_ptr() == base.x.data_ptr()
-        weight = x.weight if tied else torch.cat((special, base.y))
-        b = base.y.new_zeros(len(weight))
-        b[: len(SPECIALS)] = MASKED
-        if base.b is not None:
-            b[len(special) :] = base.b
-        self.register_buffer("weight", weight, persistent=False)
-        self.register_buffer("b", b, persistent=False)
-
-    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Nothing to draw."""
-
-
-class EntityRows(Term):
-    """The learned output embeddings y_e and biases b_e of entities.
-
-    y_e is the sum of a vector shared by all entities, learned from every mention, and its own.
-    """
-
-    def __init__(self, base: BaseModel, entities: int) -> None:
-        super().__init__()
-        self.shared = nn.Parameter(torch.empty(base.y.shape[1]))
-        self.own = nn.Parameter(torch.empty(entities, base.y.shape[1]))
-        self.b = nn.Parameter(torch.empty(entities))
-        self.beginning = _mean(base.y, base.names)
-
-    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Entities begin near a mean name."""
-        _begin(self.shared, self.own, self.beginning, generator)
-        nn.init.zeros_(self.b)
-
-    @property
-    def weight(self) -> Float[Tensor, "entities dim"]:
-        """The rows y_e."""
-        return self.own + self.shared
-
-    def forward(
+    def contexts(
         self,
-        query: Query,
-        seen: Any,  # noqa: ARG002
-        positions: Int[np.ndarray, " positions"],  # noqa: ARG002
-    ) -> Query:
-        """Add h . y_e + b_e to the logits of entities."""
-        return query.add(torch.addmm(self.b, query.h, self.weight.t()))
+        before: Float[Tensor, "mentions hidden_dim"],
+        end: Float[Tensor, "mentions hidden_dim"],
+    ) -> Float[Tensor, "mentions context_dim"]:
+        """d'_e from the states before the mentions and at the ends of their sentences."""
+        states = torch.cat((_normalized(before), _normalized(end)), 1)
+        return torch.relu(torch.addmm(self.b_d, states, self.W_hd.t()))
+
+    def forward(  # noqa: PLR0917
+        self,
+        window: Window,
+        words: Sequence[Float[Tensor, "_ embedding_dim"]],
+        state: MemoryState,
+        W_dx: Deferred | None,
+        dropout: Dropout,
+        core: Core,
+        past: PastState,
+    ) -> tuple[
+        Float[Tensor, "states state_dim"],
+        tuple[Float[Tensor, "places hidden_dim"], PastState] | None,
+    ]:
+        """The table of all states; without gradients, also the output and the state of the core."""
+        assert isinstance(core, PretrainedCore)
+        h, middle, after = self._read_ahead(window, words[0], state, W_dx, core, past)
+        table = self._table(window, middle, state, dropout)
+        return table, None if torch.is_grad_enabled() else (h, after)
+
+    @torch.no_grad()
+    def _read_ahead(  # noqa: PLR0917
+        self,
+        window: Window,
+        words: Float[Tensor, "places embedding_dim"],
+        state: MemoryState,
+        W_dx: Deferred | None,
+        core: PretrainedCore,
+        past: PastState,
+    ) -> tuple[Float[Tensor, "places hidden_dim"], Float[Tensor, "places hidden_dim"], PastState]:
+        """Read left to right, each sentence with the entity states from before the sentence.
+
+        Sentences are read together if none of them uses a state that another one updates.
+        """
+        layout, merges = window.layout, window.merges
+        assert self.merging is not None
+        merger = self.merging.bind()
+        known = state.table(window, self.initial_row(state.d))
+        table = torch.cat((known, known.new_zeros(len(merges.state), known.shape[1])))
+        h, middle, after = torch.zeros_like(words), torch.zeros_like(words), list(past.documents)
+        state_at = np.full(len(layout.tokens), -1)
+        state_at[window.entity_places] = window.entity_rows
+        starts = np.searchsorted(layout.sentence, np.arange(len(layout.document) + 1))
+        runs = self._together(window, starts, state_at, dynamic=W_dx is not None)
+        while some := [own.pop(0) for own in runs.values() if own]:
+            unread, places = [], [layout.read[starts[first] : starts[end]] for first, end in some]
+            for (first, _), own in zip(some, places, strict=True):
+                mentions = np.flatnonzero(state_at[own] >= 0)
+                x = words.index_select(0, indices(own, words))
+                x = add_dynamic_terms(x, W_dx, table, mentions, state_at[own[mentions]])
+                begins = layout.tokens[own] == BOS
+                unread.append(Unread(x, begins, after[layout.document[first]]))
+            for (first, end), own, read in zip(some, places, core.read(unread), strict=True):
+                h[indices(own, h)], middle[indices(own, h)] = read.h, read.middle
+                after[layout.document[first]] = read.past
+                merged = np.flatnonzero((merges.sentence >= first) & (merges.sentence < end))
+                merged = merged[np.argsort(merges.state[merged])]
+                inputs = merger.inputs(self._contexts_of(window, middle, merged))
+                for m, context in zip(merged.tolist(), inputs, strict=True):
+                    previous = table[merges.previous[m]].unsqueeze(0)
+                    table[merges.state[m]] = merger.merge(context.unsqueeze(0), previous)[0]
+        return h, middle, PastState(tuple(after))
+
+    @staticmethod
+    def _together(
+        window: Window,
+        starts: Int[np.ndarray, " bounds"],
+        state_at: Int[np.ndarray, " places"],
+        *,
+        dynamic: bool,
+    ) -> dict[int, list[tuple[int, int]]]:
+        """For each document, runs of sentences whose inputs do not depend on each other."""
+        layout, merges = window.layout, window.merges
+        runs: dict[int, list[tuple[int, int]]] = {}
+        fresh: set[int] = set()
+        for sentence, document in enumerate(layout.document.tolist()):
+            used = state_at[layout.read[starts[sentence] : starts[sentence + 1]]].tolist()
+            own = runs.setdefault(document, [])
+            if not own or (dynamic and not fresh.isdisjoint(used)):
+                own.append((sentence, sentence))
+                fresh = set()
+            own[-1] = (own[-1][0], sentence + 1)
+            fresh.update(merges.state[merges.sentence == sentence].tolist())
+        return runs
+
+    def _contexts_of(
+        self,
+        window: Window,
+        middle: Float[Tensor, "places hidden_dim"],
+        merged: Int[np.ndarray, " mentions"],
+    ) -> Float[Tensor, "mentions context_dim"]:
+        """The contexts of these mentions, given the states of the middle layer."""
+        layout, sentence = window.layout, window.merges.sentence[merged]
+        before = np.searchsorted(layout.sentence, sentence) + window.merges.position[merged] - 1
+        ends = np.searchsorted(layout.sentence, sentence, side="right") - 1
+        places = (indices(layout.read[p], middle) for p in (before, ends))
+        return self.contexts(*(middle.index_select(0, own) for own in places))
+
+    def _table(
+        self,
+        window: Window,
+        middle: Float[Tensor, "places hidden_dim"],
+        state: MemoryState,
+        dropout: Dropout,
+    ) -> Float[Tensor, "states state_dim"]:
+        """The table of all states, given the middle layer's states in the window."""
+        table = state.table(window, self.initial_row(state.d))
+        assert self.merging is not None
+        merger, order = self.merging.bind(), np.argsort(window.merges.state)
+        inputs = merger.inputs(dropout(self._contexts_of(window, middle, order)))
+        previous, done = window.merges.previous[order], 0
+        while done < len(order):
+            # All merges whose previous states are in the table.
+            waiting = np.flatnonzero(previous[done:] >= len(table))
+            until = done + int(waiting[0]) if len(waiting) else len(order)
+            states = table.index_select(0, indices(previous[done:until], table))
+            table = torch.cat((table, merger.merge(inputs[done:until], states)))
+            done = until
+        return table
+
+
+def _normalized(h: Float[Tensor, "mentions hidden_dim"]) -> Float[Tensor, "mentions hidden_dim"]:
+    return nn.functional.rms_norm(h, (h.shape[1],))

@@ -5,15 +5,15 @@ any positions. The paper's only term is `dynamic_embedding.DynamicOutput` (Eq. 1
 `extensions`. A term that depends on earlier windows keeps its own state.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from dntm.model.core import CarriedState
 from dntm.model.fast.window import Window
 from dntm.model.output_layer import OutputLayer, Query
 
@@ -32,18 +32,6 @@ class Observation:
     output: OutputLayer
 
 
-class Stateless(NamedTuple):
-    """The state of a term that carries nothing from window to window."""
-
-    def select(self, documents: Sequence[int]) -> "Stateless":  # noqa: ARG002
-        """The state itself."""
-        return self
-
-    def detach(self) -> "Stateless":
-        """The state itself."""
-        return self
-
-
 class Term(nn.Module):
     """Contributes to the query; this one changes nothing."""
 
@@ -51,8 +39,8 @@ class Term(nn.Module):
         """Draw the weights that do not start at fixed values."""
 
     def initial(self, documents: int) -> Any:  # noqa: ARG002
-        """The state before the first sentence."""
-        return Stateless()
+        """The state before the first sentence; by default, there is nothing to carry."""
+        return CarriedState()
 
     def observe(self, observation: Observation, state: Any) -> tuple[Any, Any]:
         """What `forward` needs of the window, and the state after it."""

@@ -21,8 +21,7 @@ it as a term of the output layer.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +30,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import entity_rows
+from dntm.model.core import CarriedState
 from dntm.model.extensions.salience import Mentions, MentionState, follow
 from dntm.model.fast.window import Window
 from dntm.model.output_layer import Query
@@ -40,23 +40,14 @@ EntityVectors = tuple[Float[Tensor, "batch entities dim"], Float[Tensor, "batch 
 """v of every entity, and v_c."""
 
 
-class EntityState(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class EntityState(CarriedState):
     """The vectors of each document."""
 
     v: Float[Tensor, "batch entities dim"]
     current: Float[Tensor, "batch dim"]
     """v_c"""
     mentions: MentionState
-
-    def select(self, documents: Sequence[int]) -> "EntityState":
-        """The state of these documents, in this order."""
-        rows = torch.tensor(documents, dtype=torch.long, device=self.v.device)
-        v, current = self.v.index_select(0, rows), self.current.index_select(0, rows)
-        return EntityState(v, current, self.mentions.select(documents))
-
-    def detach(self) -> "EntityState":
-        """The same values without gradients."""
-        return EntityState(self.v.detach(), self.current.detach(), self.mentions)
 
 
 class _Tracked(NamedTuple):

@@ -83,14 +83,6 @@ class NGram:
         found: Floats = np.log(self.probabilities(rows)[rows != BOS])
         return found
 
-    def distribution(self, beginning: Sequence[int]) -> Floats:
-        """Probability of every row after the beginning of a sentence, which starts with <bos>."""
-        likely = np.zeros(self._rows)
-        for row in range(self._rows):
-            if row != BOS:
-                likely[row] = np.exp(self.score_sentences([[*beginning, row]])[-1])
-        return likely
-
     def _count(self, highest: int) -> None:
         rows, place = self.text, _places(self.text)
         if not len(rows) or rows[0] != BOS:

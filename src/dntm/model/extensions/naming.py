@@ -115,14 +115,3 @@ def infrequent(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
     found = nameable(vocabulary) & ~held_out_types(vocabulary)
     found[: entity_rows(vocabulary.entities).stop + FREQUENT] = False
     return found
-
-
-def held_out_types(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
-    """Which rows are never hidden in training: of the infrequent rows, one row in 20.
-
-    These are the rows whose number is divisible by 20, so that training and evaluation agree
-    without a list.
-    """
-    found = infrequent(vocabulary)
-    found &= np.arange(len(found)) % 20 == 0
-    return found

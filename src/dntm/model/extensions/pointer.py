@@ -27,7 +27,7 @@ Departure: the paper has no such term. `--model.extensions pointer` adds it to a
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +37,7 @@ from torch import Tensor, nn
 
 from dntm.corpus.entity_slots import NOBODY
 from dntm.corpus.vocabulary import UNK, entity_rows, row_of_entity
+from dntm.model.core import CarriedState
 from dntm.model.fast.layout import indices
 from dntm.model.fast.window import Window
 from dntm.model.output_layer import MASKED, CopyLogits, Query, entity_columns
@@ -55,18 +56,11 @@ Entries = tuple[Float[Tensor, "_ hidden_dim"], Int[np.ndarray, "2 _"]]
 """Keys, and the rows of the values and of the tokens before them; -e for an evicted entity e."""
 
 
-class CacheState(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CacheState(CarriedState):
     """The entries of each document, one part per window; later states share the parts."""
 
     documents: tuple[tuple[Entries, ...], ...]
-
-    def select(self, documents: Sequence[int]) -> "CacheState":
-        """The state of these documents, in this order."""
-        return CacheState(tuple(self.documents[document] for document in documents))
-
-    def detach(self) -> "CacheState":
-        """The state itself: its keys have no gradients."""
-        return self
 
     def after(self, window: Window, h: Float[Tensor, "places hidden_dim"]) -> "CacheState":
         """The state after a window."""

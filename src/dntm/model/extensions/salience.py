@@ -13,6 +13,7 @@ Departure: the paper has no such term. `--model.extensions salience` adds it to 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from torch import Tensor, nn
 
 from dntm.corpus.entity_slots import NOBODY
 from dntm.corpus.vocabulary import BOS, entity_rows
+from dntm.model.core import CarriedState
 from dntm.model.fast.window import SlotChange, Window
 from dntm.model.output_layer import Query
 from dntm.model.term import Observation, Term
@@ -52,7 +54,8 @@ class Count(NamedTuple):
     times: int = 0
 
 
-class MentionState(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MentionState(CarriedState):
     """The mentions in each document so far."""
 
     sentences: Int[np.ndarray, " batch"]
@@ -68,23 +71,15 @@ class MentionState(NamedTuple):
         zeros = np.zeros((documents, entities), np.int64)
         return cls(np.zeros(documents, np.int64), zeros, zeros, ({},) * documents)
 
-    def select(self, documents: Sequence[int]) -> "MentionState":
-        """The state of these documents, in this order."""
-        rows = np.array(documents, np.int64)
-        evicted = tuple(self.evicted[document] for document in documents)
-        return MentionState(self.sentences[rows], self.last[rows], self.times[rows], evicted)
-
-    def detach(self) -> "MentionState":
-        """The state itself: it has no gradients."""
-        return self
-
 
 def follow(window: Window, before: MentionState) -> tuple[Mentions, MentionState]:
     """The mentions once each token is read, in reading order, and the state after the window."""
     layout, entities = window.layout, before.times.shape[1]
     rows, document = layout.tokens[layout.read], layout.document[layout.sentence]
     ago, times = np.empty((2, len(rows), entities), np.int64)
-    sentences, last_after, times_after = (array.copy() for array in before[:3])
+    begun, last_after, times_after = (
+        array.copy() for array in (before.sentences, before.last, before.times)
+    )
     evicted = list(before.evicted)
     for number in np.unique(document):
         tokens = np.flatnonzero(document == number)
@@ -100,9 +95,9 @@ def follow(window: Window, before: MentionState) -> tuple[Mentions, MentionState
         if changes:
             evicted[number] = _reassign(changes, int(tokens[0]), last, count, evicted[number])
         ago[tokens], times[tokens] = sentence[:, None] - last, count
-        sentences[number] = sentence[-1]
+        begun[number] = sentence[-1]
         last_after[number], times_after[number] = last[-1], count[-1]
-    return Mentions(ago, times), MentionState(sentences, last_after, times_after, tuple(evicted))
+    return Mentions(ago, times), MentionState(begun, last_after, times_after, tuple(evicted))
 
 
 def _reassign(

@@ -12,7 +12,7 @@ next, and most of the surprisal of a new entity comes from its number.
 Departure: the paper has no such rule. `--model.extensions unseen-pooling` adds it to any variant.
 """
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from torch import Tensor
 
 from dntm.corpus.entity_slots import NOBODY
 from dntm.corpus.vocabulary import entity_rows
+from dntm.model.core import CarriedState
 from dntm.model.output_layer import OutputLayer, Query
 from dntm.model.term import Observation, Term
 
@@ -29,18 +30,11 @@ LATER = 30.0
 """Nats. Finite, so that a text with another numbering is improbable rather than an error."""
 
 
-class Occupied(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Occupied(CarriedState):
     """Which rows have an entity, for each document."""
 
     rows: Bool[np.ndarray, "batch entities"]
-
-    def select(self, documents: Sequence[int]) -> "Occupied":
-        """The state of these documents, in this order."""
-        return Occupied(self.rows[np.array(documents, np.int64)])
-
-    def detach(self) -> "Occupied":
-        """The state itself: it has no gradients."""
-        return self
 
 
 class _Seen(NamedTuple):

@@ -8,7 +8,7 @@
 Losses, scores and distributions are functions of a `Read`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from dntm.corpus.vocabulary import entity_rows
 from dntm.model.dynamic_embedding import add_dynamic_terms
 from dntm.model.entity_memory import encoder_tokens
-from dntm.model.fast.exchange import exchange_memories
 from dntm.model.fast.layout import indices
 from dntm.model.fast.recurrence import Deferred
 from dntm.model.fast.window import Window
@@ -105,3 +105,25 @@ def dropout(
         return values
     kept = torch.empty_like(values).bernoulli_(1 - rate, generator=generator)
     return values * kept / (1 - rate)
+
+
+def exchange_memories(window: Window, d: Float[Tensor, "batch entities context_dim"]) -> Window:
+    """A control that shows how much of a result is about *which* entity it is.
+
+    The memory itself is right, but in the input and output layers every entity that was mentioned
+    before has the state of the next such entity of its document. A model that gains as much as with
+    the right states has only learned that an entity was mentioned before, or what the document is
+    about. `d` are the states before the window, zero for unseen entities.
+    """
+    states = int(max(window.known.max(initial=-1), window.memory.max(initial=-1))) + 1
+    seen = np.ones(states, dtype=np.bool_)
+    seen[: window.memory.size] = d.flatten(0, 1).detach().any(1).cpu().numpy()
+    known = window.known.copy()
+    for row in known:
+        mentioned = np.flatnonzero(seen[row])
+        row[mentioned] = row[np.roll(mentioned, -1)]
+    sentence = np.zeros(len(window.layout.tokens), dtype=np.int64)
+    sentence[window.layout.read] = window.layout.sentence
+    places = window.entity_places
+    entity = window.layout.tokens[places] - entity_rows(known.shape[1]).start
+    return replace(window, known=known, entity_rows=known[sentence[places], entity])
