@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TextIO, cast, get_args
 
 import tyro
 from tqdm import tqdm
@@ -36,11 +36,9 @@ _TIE = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """Print the surprisal of every token in texts, under the model and its static baseline.
+    """Print the surprisal of every token of texts, or of stimuli in a table."""
 
-    With --text-column, the texts are stimuli in a table. The output has one row per word, or one
-    row per stimulus with --summary.
-    """
+    main_options: ClassVar = ("text_column", "summary", "words", "output", "model")
 
     sources: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
     """Files or folders of plain text, CoNLL-2012, CoNLL-U or JSON lines, or tables (with

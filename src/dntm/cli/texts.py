@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import tyro
 
@@ -19,6 +19,7 @@ from dntm.corpus.text import Documents
 from dntm.reader.reading import Unit
 
 if TYPE_CHECKING:
+    from dntm.reader.questions import Filling
     from dntm.reader.reader import Reader
     from dntm.reader.text import Kinds, PreparedText
 
@@ -187,7 +188,12 @@ File = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Continue:
-    """Sample a continuation of a text, which can mention the entities of the text."""
+    """Experiment: sample a continuation of a text, one word at a time.
+
+    Sentences may be fluent, but nothing makes them true or a coherent story.
+    """
+
+    main_options: ClassVar = ("sentences", "temperature", "samples", "seed", "model")
 
     source: File
     sentences: int = 3
@@ -227,7 +233,9 @@ class Continue:
 
 @dataclass(frozen=True, kw_only=True)
 class Fill:
-    """Rank words and entities for a gap in a sentence by the surprisal of the filled sentence."""
+    """Rank words and entities for a gap by the surprisal of the filled sentence."""
+
+    main_options: ClassVar = ("history", "choose", "function_words", "top", "model")
 
     sentence: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SENTENCE")]
     """A sentence with [] for the gap, such as "[1] sat down at the [] .", where [1] is the first
@@ -238,6 +246,8 @@ class Fill:
     """What can fill the gap."""
     candidates: int = 200
     """Number of words to try: those most likely at the gap. 0: the whole vocabulary."""
+    function_words: bool = False
+    """Also rank function words and punctuation, not only content words."""
     top: int = 10
     """Number of candidates to print."""
     unit: Unit = "bits"
@@ -246,7 +256,7 @@ class Fill:
     """Options of the model and of its entities."""
 
     def run(self) -> None:
-        """Print the best candidates, one per line."""
+        """Print the best candidates of both models next to each other."""
         if self.top < 1:
             raise ValueError(f"top is {self.top}, expected at least 1")
         text = None if self.history is None else self.options.text(self.history)
@@ -256,18 +266,28 @@ class Fill:
             "" if text is None else self.options.prepared(reader, text),
             choose=self.choose,
             candidates=self.candidates,
+            function_words=self.function_words,
             unit=self.unit,
         )
-        rows = [[f"surprisal of the sentence ({self.unit})", "dynamic", "static"]]
-        for filling in found[: self.top]:
-            word = printable(filling.word) + (f" [{filling.entity}]" if filling.entity else "")
-            rows.append([word, f"{filling.surprisal:.3f}", f"{filling.static_surprisal:.3f}"])
-        print_table(rows)
+        static = sorted(found, key=lambda filling: filling.static_surprisal)
+        rows: list[tuple[str, ...]] = [("model", self.unit, "static baseline", self.unit)]
+        for ours, theirs in islice(zip(found, static, strict=True), self.top):
+            values = (f"{ours.surprisal:.2f}", f"{theirs.static_surprisal:.2f}")
+            rows.append((_filled(ours), values[0], _filled(theirs), values[1]))
+        width = max(len(row[2]) for row in rows)
+        print("surprisal of the filled sentence")
+        print_table([(word, bits, other.ljust(width), more) for word, bits, other, more in rows])
+
+
+def _filled(filling: "Filling") -> str:
+    return printable(filling.word) + (f" [{filling.entity}]" if filling.entity else "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Serve(ModelOptions):
-    """Serve a local web page that reads texts and predicts the meaning of unknown words."""
+    """Serve a local web page that reads texts and predicts unknown words."""
+
+    main_options: ClassVar = ("host", "port", "browser", "model")
 
     host: str = "127.0.0.1"
     """Address to listen on. The default is reachable from this machine only."""
@@ -277,7 +297,7 @@ class Serve(ModelOptions):
     port: int = 8321
     """Port to listen on; 0: any free port."""
     browser: bool = True
-    """Open the page in a browser."""
+    """Open the page in a browser, unless --no-browser is given."""
     threads: int = 2
     """Number of worker threads; each reads one text at a time."""
 

@@ -219,19 +219,27 @@ class Reader:
         entities: Kinds = None,
         choose: Choose = "both",
         candidates: int = 200,
+        function_words: bool = False,
         unit: Unit = "bits",
     ) -> list[Filling]:
         """Rank words and entities for the gap [] of a sentence, the most likely sentence first.
 
         Candidates are ranked by the surprisal of the whole sentence. They are all entities of the
-        history, and as many words as `candidates` (0: all), the most likely at the gap.
+        history, and for each model as many content words as `candidates` (0: all), the most likely
+        at the gap. With `function_words`, all words and punctuation are candidates.
         """
         check_unit(unit)
         if choose not in get_args(Choose):
             raise ValueError(f"choose {choose!r}, expected one of {', '.join(get_args(Choose))}")
         position = self.position(history, entities=entities)
         return fill_gap(
-            self.engine, position, sentence, choose=choose, candidates=candidates, unit=unit
+            self.engine,
+            position,
+            sentence,
+            choose=choose,
+            candidates=candidates,
+            function_words=function_words,
+            unit=unit,
         )
 
     def continue_text(
