@@ -11,7 +11,7 @@ Each sampled sentence is read like any other, so that it changes the entities it
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import torch
@@ -33,7 +33,7 @@ _AT_ONCE = 64
 """Sentences scored in one batch."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Candidate(Plain):
     """A possible next token."""
 
@@ -46,7 +46,7 @@ class Candidate(Plain):
     """The probability under the static model."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Predictions(Plain):
     """The next token under both models."""
 
@@ -55,8 +55,12 @@ class Predictions(Plain):
     static: Sequence[Candidate]
     """The most likely tokens of the static model, best first."""
 
+    def __repr__(self) -> str:
+        words = ([c.word for c in some[:5]] for some in (self.dynamic, self.static))
+        return "Predictions(dynamic={}, static={})".format(*words)
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Filling(Plain):
     """A word or an entity in a gap."""
 
@@ -69,13 +73,13 @@ class Filling(Plain):
     """The surprisal under the static model."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Continuation(Plain):
     """A sampled continuation of a text."""
 
-    sentences: Sequence[Sequence[str]]
+    sentences: Sequence[Sequence[str]] = field(repr=False)
     """Its words, entities by name."""
-    entities: Sequence[Sequence[int]]
+    entities: Sequence[Sequence[int]] = field(repr=False)
     """The entity that each word mentions, else 0."""
     text: str
     """The words as running text."""

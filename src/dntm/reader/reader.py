@@ -20,6 +20,7 @@ from typing import Any, Self, get_args
 
 import torch
 from torch import Tensor
+from typing_extensions import TypeAliasType
 
 from dntm.corpus.document import Document, Token
 from dntm.corpus.resolver import Resolver
@@ -39,6 +40,7 @@ from dntm.reader.questions import (
 )
 from dntm.reader.reading import Reading, SentenceReading, TokenReading, Unit, check_unit
 from dntm.reader.streaming import (
+    History,
     ReadingBuilder,
     ReadingPosition,
     read_stream,
@@ -46,12 +48,10 @@ from dntm.reader.streaming import (
 )
 from dntm.reader.text import Kinds, PreparedText, Text, check_entities, prepare, tokens_of
 
-Reduction = Callable[[Tensor], float]
+Reduction = TypeAliasType("Reduction", Callable[[Tensor], float])
 """Reduces a text's log-probabilities, a vector in reading order, to one number."""
-
-
-def _mean(scores: Tensor) -> float:
-    return float(scores.mean())
+Batch = TypeAliasType("Batch", Text | Sequence[Text])
+"""One text or several."""
 
 
 class Reader:
@@ -64,6 +64,10 @@ class Reader:
         self.meanings = Meanings(models.dynamic, models.vocabulary)
         self._resolver = resolver
         self._id = secrets.token_bytes(16)
+
+    def __repr__(self) -> str:
+        words, slots = len(self.vocabulary.words), self.vocabulary.entities
+        return f"Reader({words:,} words, {slots} entities, compared with {self.models.static_name})"
 
     @classmethod
     def from_pretrained(
@@ -173,9 +177,7 @@ class Reader:
             digest=self._id + unit.encode(),
         )
 
-    def position(
-        self, history: Text | ReadingPosition, *, entities: Kinds = None
-    ) -> ReadingPosition:
+    def position(self, history: History, *, entities: Kinds = None) -> ReadingPosition:
         """The position after a text; an empty string is the beginning."""
         if isinstance(history, ReadingPosition):
             if history.reader != self._id:
@@ -190,7 +192,7 @@ class Reader:
 
     def predictions(
         self,
-        history: Text | ReadingPosition,
+        history: History,
         prefix: str | Sequence[Token] = "",
         k: int = 10,
         *,
@@ -214,7 +216,7 @@ class Reader:
     def fill(
         self,
         sentence: str,
-        history: Text | ReadingPosition = "",
+        history: History = "",
         *,
         entities: Kinds = None,
         choose: Choose = "both",
@@ -244,7 +246,7 @@ class Reader:
 
     def continue_text(
         self,
-        history: Text | ReadingPosition = "",
+        history: History = "",
         *,
         sentences: int = 3,
         tokens: int = 60,
@@ -264,7 +266,7 @@ class Reader:
 
     def token_score(
         self,
-        batch: Text | Sequence[Text],
+        batch: Batch,
         surprisal: bool = False,
         prob: bool = False,
         base_two: bool = False,
@@ -297,8 +299,8 @@ class Reader:
 
     def sequence_score(
         self,
-        batch: Text | Sequence[Text],
-        reduction: Reduction = _mean,
+        batch: Batch,
+        reduction: Reduction | None = None,
         prob: bool = False,
         base_two: bool = False,
         *,
@@ -317,7 +319,7 @@ class Reader:
         prefix: str | Sequence[str],
         stimuli: str | Sequence[str],
         separator: str = " ",
-        reduction: Reduction = _mean,
+        reduction: Reduction | None = None,
         prob: bool = False,
         base_two: bool = False,
         *,
@@ -343,9 +345,7 @@ class Reader:
         ]
 
 
-def _prepare_batch(
-    reader: Reader, batch: Text | Sequence[Text], entities: Kinds
-) -> list[PreparedText]:
+def _prepare_batch(reader: Reader, batch: Batch, entities: Kinds) -> list[PreparedText]:
     if isinstance(batch, str | Document | PreparedText):
         return [reader.prepare(batch, entities)]
     return [reader.prepare(text, entities) for text in batch]
@@ -373,8 +373,9 @@ def _check(*, surprisal: bool, prob: bool, base_two: bool) -> None:
 
 
 def _reduced(
-    tokens: Sequence[TokenReading], reduction: Reduction, *, prob: bool, eos_token: bool
+    tokens: Sequence[TokenReading], reduction: Reduction | None, *, prob: bool, eos_token: bool
 ) -> float:
     counted = [-token.surprisal for token in tokens if eos_token or not token.end]
     scores = torch.tensor(counted, dtype=torch.float64)
-    return float(reduction(scores.exp() if prob else scores))
+    values = scores.exp() if prob else scores
+    return float(reduction(values) if reduction else values.mean())

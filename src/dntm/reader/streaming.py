@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 
 import torch
+from typing_extensions import TypeAliasType
 
 from dntm.corpus.entity_slots import SlotAllocator
 from dntm.corpus.vocabulary import UNK
@@ -30,7 +31,7 @@ from dntm.reader.reading import (
     TokenReading,
     Unit,
 )
-from dntm.reader.text import PreparedText, Word
+from dntm.reader.text import PreparedText, Text, Word
 
 BATCH = 16
 """Texts per batch."""
@@ -47,24 +48,28 @@ class ReadingPosition:
 
     sentences: int
     """How many sentences have been read."""
-    states: States
+    states: States = field(repr=False)
     """Both models' states, for a batch of one text."""
-    slots: SlotAllocator
+    slots: SlotAllocator = field(repr=False)
     """The entity in each slot."""
     strings: StringReader | None = field(repr=False)
     """The forms of each entity."""
-    occurrences: Mapping[int, int]
+    occurrences: Mapping[int, int] = field(repr=False)
     """How often each entity has occurred."""
     topics: Mapping[int, torch.Tensor] = field(repr=False)
     """The topic vector of the sentences that mention each entity."""
-    names: Mapping[int, str]
+    names: Mapping[int, str] = field(repr=False)
     """The name of each entity of the text, including those not yet mentioned."""
-    surfaces: Mapping[tuple[str, ...], int]
+    surfaces: Mapping[tuple[str, ...], int] = field(repr=False)
     """Capitalized or unknown words that always mention the same entity."""
     reader: bytes = field(repr=False)
     """Identifies the reader, whose models the states belong to."""
     digest: bytes = field(repr=False)
     """Identifies everything that was read, by which reader and in which unit."""
+
+
+History = TypeAliasType("History", Text | ReadingPosition)
+"""A text, or the position after a text that has been read."""
 
 
 class ReadingBuilder:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from typing_extensions import TypeAliasType
+
 from dntm.corpus.anonymize import AnonymizeConfig, find_entities
 from dntm.corpus.document import AnonymizedDocument, Document, Span, Token, check
 from dntm.corpus.entities import PRONOUNS, Lexicon
@@ -20,7 +22,7 @@ from dntm.corpus.text import WORD_RULES, as_prose, document_of
 from dntm.corpus.vocabulary import From
 
 Kind = Literal["chains", "names", "unknown", "inline", "resolver", "none"]
-Kinds = Kind | Sequence[Kind] | None
+Kinds = TypeAliasType("Kinds", Kind | Sequence[Kind] | None)
 """What counts as an entity. None: chains if the text has them, else names and unknown words."""
 GAP = "[]"
 """A missing word."""
@@ -55,6 +57,10 @@ class PreparedText:
     """The original text; for an annotated document, its words joined by spaces."""
     paragraphs: Sequence[int] = ()
     """The paragraph of each sentence, from 0."""
+
+    def __repr__(self) -> str:
+        count = len(self.names())
+        return f"PreparedText({self.name!r}, {len(self.sentences)} sentences, {count} entities)"
 
     def tokens(self) -> Iterator[list[Token]]:
         """The tokens of each sentence."""
@@ -99,7 +105,8 @@ class PreparedText:
         return {words: next(iter(owner)) for words, owner in owners.items() if len(owner) == 1}
 
 
-Text = str | Document | PreparedText
+Text = TypeAliasType("Text", str | Document | PreparedText)
+"""A text, an annotated document, or one of them with its entities found."""
 
 
 def prepare(
