@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from dntm.reader.reader import Reader
     from dntm.reader.text import Kinds, PreparedText
 
+_LONG = 100_000
+"""Bytes of a plain text from which on it is read in parts."""
 Entities = Literal["auto", "chains", "names", "unknown", "inline", "resolver", "none"]
 
 
@@ -94,10 +96,12 @@ class ReaderOptions(ModelOptions):
             )
         return reader
 
-    def prepared(self, reader: "Reader", text: tuple[str | Document, "Kinds"]) -> "PreparedText":
-        """Find the entities of a text."""
+    def prepared(
+        self, reader: "Reader", text: tuple[str | Document, "Kinds"], *, lazily: bool = False
+    ) -> "PreparedText":
+        """Find the entities of a text, if `lazily` while it is read."""
         document, kinds = text
-        return reader.prepare(document, kinds, entities_from=self.entities_from)
+        return reader.prepare(document, kinds, entities_from=self.entities_from, lazily=lazily)
 
     def text(self, source: str, number: int = 1) -> tuple[Document, "Kinds"]:
         """One document of a source, counted from 1, and the kinds of its entities."""
@@ -109,7 +113,7 @@ class ReaderOptions(ModelOptions):
             found = next(islice(documents, number - 1, None), None)
         if found is None:
             raise ValueError(f"{source} has no document {number}")
-        return found
+        return found[:2]
 
     def texts(
         self,
@@ -117,9 +121,11 @@ class ReaderOptions(ModelOptions):
         documents: Documents = "file",
         skipped: list[str] | None = None,
         empty: list[str] | None = None,
-    ) -> Generator[tuple[Document, "Kinds"], None, None]:
+        *,
+        lazily: bool = False,
+    ) -> Generator[tuple[Document, "Kinds", bool], None, None]:
         """The documents of a file or folder (- for standard input), each with its kinds of
-        entities.
+        entities, and whether it is to be prepared lazily.
 
         If `empty` is given, files and documents without words are skipped and listed there.
         """
@@ -134,12 +140,18 @@ class ReaderOptions(ModelOptions):
                 found = "inline"
             for file in files:
                 kinds = self._kinds(file, found)
+                lazy = (
+                    lazily
+                    and (found, documents) == ("text", "file")
+                    and {"names", "unknown", "none"}.issuperset(kinds or ())
+                    and file.stat().st_size > _LONG
+                )
                 called = shown if source == "-" else None
+                read = read_documents(
+                    path, [file], found, documents, skipped, called=called, whole=not lazy
+                )
                 try:
-                    for read in read_documents(
-                        path, [file], found, documents, skipped, called=called
-                    ):
-                        yield read, kinds
+                    yield from ((document, kinds, lazy) for document in read)
                 except EmptyInputError as error:
                     if empty is None:
                         raise

@@ -98,12 +98,14 @@ class Reader:
         *,
         entities_from: From | None = None,
         border: int = 0,
+        lazily: bool = False,
     ) -> PreparedText:
         """Find the entities of a text; ValueError if it has no word.
 
         Names and unknown words are entities from their "first" mention on, or only if they are
         "repeated"; if omitted, as in the model's training texts. No mention crosses the `border`, a
-        number of characters.
+        number of characters. If the text is prepared `lazily`, entities are found while it is read
+        with `read_all(..., parts=True)`.
         """
         return prepare(
             text,
@@ -112,6 +114,7 @@ class Reader:
             self._resolver,
             entities_from=entities_from,
             border=border,
+            lazily=lazily,
         )
 
     def read(self, text: Text, *, entities: Kinds = None, unit: Unit = "bits") -> Reading:
@@ -125,13 +128,19 @@ class Reader:
         entities: Kinds = None,
         unit: Unit = "bits",
         meanings: bool = True,
+        parts: bool = False,
     ) -> Iterator[Reading]:
-        """Read many texts in batches; without `meanings`, only their tokens."""
+        """Read many texts in batches; without `meanings`, only their tokens.
+
+        With `parts`, a long text gives several readings of some sentences each, as soon as they
+        have been read.
+        """
         check_unit(unit)
         if isinstance(texts, (str, bytes, Document, PreparedText)):
             raise TypeError(f"expected several texts, not one {type(texts).__name__}: use read()")
         prepared = (self._prepared(n, text, entities) for n, text in enumerate(texts))
-        return read_texts(self.engine, prepared, unit, self.meanings if meanings else None)
+        found = self.meanings if meanings else None
+        return read_texts(self.engine, prepared, unit, found, parts=parts)
 
     def _prepared(self, index: int, text: Text, entities: Kinds) -> PreparedText:
         """Prepare one of several texts; errors name its index."""

@@ -247,6 +247,8 @@ class Reading:
     unit: Unit
     text: str = ""
     """The original text."""
+    place: tuple[int, int] = (0, 0)
+    """If this is a part of a longer text: the characters and the words before it."""
 
     def __repr__(self) -> str:
         return (
@@ -352,7 +354,7 @@ class Reading:
         sentence has the surprisal of the sentence end, so the columns sum to the surprisal of the
         text. A word without visible characters has no token.
         """
-        words = enumerate(re.finditer(r"\S+", self.text))
+        words = enumerate(re.finditer(r"\S+", self.text), start=self.place[1])
         last = self.sentences[0]
         for sentence in self.sentences:
             pending = list(sentence.tokens)
@@ -397,7 +399,7 @@ class Reading:
             values += [total, entity, total - entity, first and first.surprisals[4 * model - 1]]
         return (
             *(self.name, sentence.paragraph + 1, sentence.index + 1),
-            *(index, *match.span(), match[0], len(new), *about),
+            *(index, *(self.place[0] + end for end in match.span()), match[0], len(new), *about),
             *(int(any(token.unknown for token in new)), len(match[0])),
             first and first.unigram_surprisal,
             first and sum(token.entropy_reduction or 0 for token in new),
