@@ -1,7 +1,7 @@
-"""Makes the API reference from the docstrings, with pdoc: `make docs`, or give it a folder.
+"""Makes the reference of the public API with pdoc: `make docs`, or give it a folder.
 
-A name that is public but has no home, an annotation that means nothing, a docstring that pdoc
-cannot read: each is an error.
+The public API is `dntm.__all__`. A name without a home, an annotation that means nothing, a
+docstring that pdoc cannot read: each is an error.
 """
 
 import sys
@@ -12,9 +12,6 @@ import pdoc
 
 import dntm
 
-PACKAGES = ("corpus", "model", "evaluation", "training", "study", "reader")
-"""What can be built on; the other packages are programs."""
-
 
 def make(target: Path) -> int:
     """Write the pages; returns how many."""
@@ -22,7 +19,7 @@ def make(target: Path) -> int:
     for name in dntm.__all__:
         getattr(dntm, name)
     pdoc.render.configure(docformat="markdown", show_source=False, math=False)
-    pdoc.pdoc("dntm", *(f"dntm.{name}" for name in PACKAGES), output_directory=target)
+    pdoc.pdoc("dntm", output_directory=target)
     return len(list(target.rglob("*.html")))
 
 

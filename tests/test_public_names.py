@@ -19,15 +19,19 @@ def test_help_describes_the_public_classes() -> None:
 
     assert "class Reader" in text
     assert "import_module" not in text
+    assert "read(self, text: Text, *, entities: Kinds = None" in text
 
 
 def test_the_representation_of_a_reading_fits_a_line(tmp_path: Path) -> None:
-    reading = dntm.Reader.from_pretrained(checkpoint(tmp_path / "d")).read(STORY)
+    reader = dntm.Reader.from_pretrained(checkpoint(tmp_path / "d"))
+    reading = reader.read(STORY)
 
     sentence = reading.sentences[1]
     assert repr(reading).startswith("Reading('text', 4 sentences, 26 tokens, 2 entities, ")
     assert repr(sentence) == "SentenceReading(1, 'Ann kept a zork . <eos>', 2 entities)"
-    for value in (reading, sentence, *sentence.entities):
+    answers = (reader.predictions(STORY), reader.continue_text(STORY), reader.position(STORY))
+    parts = (*sentence.entities, *sentence.tokens, *sentence.entities[0].predicted_words)
+    for value in (reader, reader.prepare(STORY), reading, sentence, *parts, *answers):
         assert len(repr(value)) < 120
 
 

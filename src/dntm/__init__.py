@@ -1,11 +1,17 @@
 """Dynamic Neural Text Model: builds embeddings of unknown words and entities while it reads.
 
-    dntm.train(dataset=path)            trains a model and returns its results
-    dntm.load(path)                     loads a run or a checkpoint to score documents
-    dntm.Reader.from_pretrained(path)   reads texts: predicted words, surprisal, continuation
-    dntm.Dataset.open(path)             opens a dataset folder
+    reader = dntm.Reader.from_pretrained()    the bundled model, or that of a run folder
+    reading = reader.read(text)               surprisals, and predicted words of its entities
+    reading.to_frame()                        one row per token, as a pandas data frame
+    reading.plot()                            two figures
+    reader.fill("She sat on the [] .")        ranks words for a gap
+    reader.token_score(texts)                 log-probabilities, with the arguments of minicons
 
-Modules that need torch are imported on first use.
+    dntm.Dataset.open(folder)                 a dataset built by `dntm data build`
+    dntm.train(dataset=folder)                trains a model and returns its results
+    dntm.load(folder).score(documents)        log-probabilities of anonymized documents
+
+`help(dntm.Reader)` describes the methods of a reader. Names are imported on first use.
 """
 
 from importlib import import_module
@@ -25,28 +31,28 @@ if TYPE_CHECKING:
     from dntm.training.config import Recipe, TrainConfig
 
 __version__ = "0.1.0"
-__all__ = [
-    "AnonymizedDocument",
-    "Continuation",
-    "Dataset",
-    "Document",
-    "EntityReading",
-    "Filling",
-    "Mention",
-    "ModelConfig",
-    "Predictions",
-    "PreparedText",
+__all__ = [  # noqa: RUF022 (in the order of the API reference)
     "Reader",
     "Reading",
-    "ReadingPosition",
-    "Recipe",
     "SentenceReading",
     "TokenReading",
-    "TrainConfig",
+    "EntityReading",
+    "Predictions",
+    "Filling",
+    "Continuation",
+    "PreparedText",
+    "ReadingPosition",
+    "Document",
+    "Mention",
+    "AnonymizedDocument",
     "Vocabulary",
-    "__version__",
+    "Dataset",
     "load",
     "train",
+    "TrainConfig",
+    "Recipe",
+    "ModelConfig",
+    "__version__",
 ]
 
 _MODULES = {

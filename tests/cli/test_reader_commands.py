@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -152,9 +153,11 @@ def test_continue_and_fill_print_the_results_of_the_reader(
     filled = capsys.readouterr().out.splitlines()
 
     assert continued == [reader.continue_text(STORY, tokens=9, seed=s).text for s in (3, 4)]
-    best = reader.fill("[2] met [].", STORY)[0]
-    assert filled[1].startswith(best.word)
-    assert f"{best.surprisal:.3f}" in filled[1]
+    found = reader.fill("[2] met [].", STORY)
+    best, static = found[0], min(found, key=lambda filling: filling.static_surprisal)
+    assert filled[2].startswith(best.word)
+    assert f"{best.surprisal:.2f}" in filled[2]
+    assert f"{static.static_surprisal:.2f}" in filled[2]
 
 
 def test_continue_and_fill_print_no_control_characters(
@@ -216,3 +219,17 @@ def test_no_help_text_imports_torch() -> None:
     done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", ["read", "score", "fill", "continue", "serve"])
+def test_help_fits_the_terminal_and_lists_few_options_first(command: str) -> None:
+    def lines(option: str) -> list[str]:
+        call = [sys.executable, "-m", "dntm", command, option]
+        terminal = {**os.environ, "COLUMNS": "80"}
+        return subprocess.check_output(call, text=True, env=terminal).splitlines()
+
+    short, full = lines("--help"), lines("--help-all")
+
+    assert max(map(len, short + full)) <= 80
+    assert [sum(line.startswith("│ --") for line in some) > 5 for some in (short, full)] == [0, 1]
+    assert short[-1] == f"All options: dntm {command} --help-all"

@@ -10,10 +10,11 @@ import importlib
 import os
 import signal
 import sys
+from collections.abc import Collection
 from dataclasses import is_dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 # Name: (module:class, description)
 COMMANDS = {
@@ -33,14 +34,16 @@ COMMANDS = {
     "spelling": ("export:FitSpelling", "fit the string probabilities of a model on texts"),
     "reproduce": ("study:Reproduce", "train all models and write the paper's tables and figures"),
     "report": ("study:MakeReport", "write the report of a study from its finished runs"),
-    "read": ("read:Read", "read a text: predicted words for its entities, and surprisals"),
+    "read": ("read:Read", "read a text: predicted words for its entities, surprisals"),
     "score": ("score:Score", "print the surprisal of every token in texts, as a table"),
-    "continue": ("texts:Continue", "sample continuations of a text"),
+    "continue": ("texts:Continue", "sample continuations of a text (an experiment)"),
     "fill": ("texts:Fill", "rank words and entities for a gap in a sentence"),
     "serve": ("texts:Serve", "serve a local web page that reads texts"),
 }
 _SEVERAL = ("--entities", "--text-column", "--without")
 """Options with several values. A file may follow the values."""
+_NAME_WIDTH = 24
+"""The widest option, with its values, that tyro prints next to its help text."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -89,10 +92,18 @@ def _parse(command: Any, arguments: list[str], prog: str) -> Any:
     import tyro
 
     default = command.defaults(arguments) if hasattr(command, "defaults") else tyro.MISSING_NONPROP
-    _describe_options(command)
-    config = (tyro.conf.DisallowNone,)
-    words = _files_first(arguments)
-    return tyro.cli(command, prog=prog, args=words, default=default, config=config)
+    short = {"-h", "--help"}.intersection(arguments)
+    shown = getattr(command, "main_options", None) if short else None
+    _describe_options(command, shown)
+    words = ["--help" if word == "--help-all" else word for word in _files_first(arguments)]
+    # Help names one of --x and --no-x, the one that changes the default; both can be given
+    pairs = (tyro.conf.FlagCreatePairsOff,) if "--help" in words or short else ()
+    config = (tyro.conf.DisallowNone, *pairs)
+    try:
+        return tyro.cli(command, prog=prog, args=words, default=default, config=config)
+    finally:
+        if shown is not None:
+            print(f"All options: {prog} --help-all")
 
 
 def _files_first(arguments: list[str]) -> list[str]:
@@ -109,25 +120,50 @@ def _files_first(arguments: list[str]) -> list[str]:
     return words
 
 
-def _describe_options(command: Any) -> None:
-    """Show each option's docstring without line breaks, and no default that is None or empty."""
-    import tyro
+def _options(command: Any) -> dict[str, tuple[Any, str]]:
+    """The type and the docstring of each option."""
     from docstring_parser import parse_from_object
 
     classes = filter(is_dataclass, reversed(command.__mro__))
     options = [option for owner in classes for option in parse_from_object(owner).params]
     texts = {option.arg_name: " ".join((option.description or "").split()) for option in options}
-    for name, kind in get_type_hints(command, include_extras=True).items():
-        of = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    kinds = get_type_hints(command, include_extras=True).items()
+    return {name: (Annotated[kind, name], texts.get(name, "")) for name, kind in kinds}
+
+
+def _describe_options(command: Any, shown: Collection[str] | None) -> None:
+    """Set the help texts of all options; those not in `shown`, if it is given, are left out."""
+    import tyro
+
+    for name, (kind, text) in _options(command).items():
+        of = kind.__origin__
         if is_dataclass(of):
-            _describe_options(of)
-        elif name in texts:
-            shown = tyro.conf.arg(help=texts[name], help_behavior_hint=_default)
-            command.__annotations__[name] = Annotated[kind, shown]
+            _describe_options(of, shown)
+        elif text:
+            choices, positional = _choices(kind), tyro.conf.Positional in kind.__metadata__
+            is_long = len(f"--{name} {{{','.join(choices)}}}") > _NAME_WIDTH
+            missing = is_long and not all(choice in text for choice in choices)
+            listed = f" Choices: {', '.join(choices)}." if missing else ""
+            replaced = not positional and (is_long or get_origin(of) is tuple)
+            metavar = name.rpartition("_")[2].upper() if replaced else None
+            note = tyro.conf.arg(help=text + listed, metavar=metavar, help_behavior_hint=_default)
+            hidden = shown is not None and name not in shown and not positional
+            command.__annotations__[name] = (
+                Annotated[kind, note, tyro.conf.Suppress] if hidden else Annotated[kind, note]
+            )
+
+
+def _choices(kind: Any) -> list[str]:
+    """The values of the Literal in a type, if there is one."""
+    if get_origin(kind) is Literal:
+        return [str(value) for value in get_args(kind)]
+    return next(filter(None, map(_choices, get_args(kind))), [])
 
 
 def _default(value: str) -> str:
-    return "" if value in ("", "''", "None") else f"(default: {value})"
+    # The name of a flag, --x or --no-x, tells its default
+    hidden = value in ("", "''", "None", "True", "False")
+    return "" if hidden else f"(default:\N{NO-BREAK SPACE}{value})"
 
 
 def _help(words: list[str]) -> NoReturn:
@@ -142,9 +178,12 @@ def _help(words: list[str]) -> NoReturn:
     lines = [f"  {n:<16}  {s}" for n, (_, s) in COMMANDS.items() if n.startswith(shown)]
     print(
         "usage: dntm COMMAND [OPTIONS]\n\n"
-        "Dynamic Neural Text Model: a language model that builds embeddings of unknown words\n"
-        "while it reads.\n\n"
-        "commands:\n" + "\n".join(lines) + "\n\nFor the options of a command: dntm COMMAND --help",
+        "Dynamic Neural Text Model: a language model that builds embeddings of unknown\n"
+        "words while it reads.\n\n"
+        "commands:\n" + "\n".join(lines) + "\n\n"
+        "options:\n"
+        "  --version         print the version\n\n"
+        "For the options of a command: dntm COMMAND --help",
         file=sys.stdout if asked else sys.stderr,
     )
     if asked:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from dntm.cli.runs import aligned, printable
 from dntm.cli.texts import File, ReaderOptions, Shared
@@ -31,7 +31,9 @@ _SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """Read a text: predicted words for its entities after each sentence, and mean surprisals."""
+    """Read a text: predicted words for its entities, and surprisals of its tokens."""
+
+    main_options: ClassVar = ("format", "output", "unit", "entities", "model")
 
     source: File
     document: int = 1

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TextIO, cast, get_args
 
 import tyro
 from tqdm import tqdm
@@ -36,11 +36,9 @@ _TIE = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """Print the surprisal of every token in texts, under the model and its static baseline.
+    """Print the surprisal of every token of texts, or of stimuli in a table."""
 
-    With --text-column, the texts are stimuli in a table. The output has one row per word, or one
-    row per stimulus with --summary.
-    """
+    main_options: ClassVar = ("text_column", "summary", "words", "output", "model")
 
     sources: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILES")]
     """Files or folders of plain text, CoNLL-2012, CoNLL-U or JSON lines, or tables (with
@@ -78,17 +76,16 @@ class Score:
         table = StimulusRows(self, skipped) if self.table.text_column else None
         columns = table.columns if table else WORD_COLUMNS if self.words else COLUMNS
         reader, scored = self.options.reader(), 0
-        bar: tqdm[Any] = tqdm(desc="scoring", unit=" words", disable=None, mininterval=0.5)
-        with bar, self._target() as target:
+        with _Progress(table.count if table else self._size()) as bar, self._target() as target:
             write = self._writer(target, columns)
             texts = table.texts(reader) if table else self._texts(reader, skipped, empty, stopped)
-            for reading in reader.read_all(texts, unit=self.unit, meanings=False):
+            for reading in reader.read_all(texts, unit=self.unit, meanings=False, parts=not table):
                 rows = reading.word_rows() if self.words else reading.token_rows()
                 for row in table.rows(reading) if table else rows:
                     write(row)
                 target.flush()
                 scored += 1
-                bar.update(sum(len(sentence.tokens) - 1 for sentence in reading.sentences))
+                bar.add(1 if table else len(reading.text), reading)
             for problem in (*skipped, *empty):
                 bar.write(f"skipped: {problem}", file=sys.stderr)
             if stopped:
@@ -122,10 +119,13 @@ class Score:
     ) -> Iterator["PreparedText"]:
         """The documents of all files. Documents before an error are still scored."""
         noted = skipped if self.on_error == "skip" else None
+        since = self.options.entities_from or reader.vocabulary.entities_from
         for source in self.sources:
             try:
-                for text in self.options.texts(source, self.documents, noted, empty):
-                    yield self.options.prepared(reader, text)
+                for document, kinds, lazy in self.options.texts(
+                    source, self.documents, noted, empty, lazily=since == "first"
+                ):
+                    yield self.options.prepared(reader, (document, kinds), lazily=lazy)
             except (ValueError, OSError) as error:
                 if noted is None:
                     stopped.append(error)
@@ -134,6 +134,30 @@ class Score:
 
     def _target(self) -> AbstractContextManager[TextIO]:
         return nullcontext(sys.stdout) if self.output is None else new_file(self.output)
+
+    def _size(self) -> int | None:
+        """The number of characters to read, if all sources are plain text."""
+        files = [Path(source) for source in self.sources]
+        plain = all(file.suffix == ".txt" and file.is_file() for file in files)
+        return sum(file.stat().st_size for file in files) if plain else None
+
+
+class _Progress(tqdm):  # type: ignore[type-arg]
+    """A progress bar on standard error, if that is a terminal: words per second, time left."""
+
+    def __init__(self, total: int | None) -> None:
+        timing = "{l_bar}{bar}| {elapsed}<{remaining}" if total else "{desc}: {elapsed}"
+        layout = timing + "{postfix}"
+        super().__init__(total=total, desc="scoring", disable=None, bar_format=layout, delay=1)
+        self._words = 0
+
+    def add(self, done: int, reading: Reading) -> None:
+        """Count the words of one more reading."""
+        if not self.disable:
+            self._words += sum(len(sentence.tokens) - 1 for sentence in reading.sentences)
+            speed = self._words / max(self.format_dict["elapsed"], 0.1)
+            self.set_postfix_str(f"{speed:,.0f} words/s", refresh=False)
+            self.update(done)
 
 
 class StimulusRows:
@@ -159,6 +183,7 @@ class StimulusRows:
             own += [f"{name}_difference" for name in MEASURES]
         own = ["stimulus", *own]
         self.columns = [*self._kept, *(f"dntm_{n}" if n in self._kept else n for n in own)]
+        self.count = len(stimuli) * len(texts)
         self._read: list[Reading] = []
         self._differences: dict[str, list[list[float]]] = {}
 

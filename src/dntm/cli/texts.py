@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import tyro
 
@@ -19,9 +19,12 @@ from dntm.corpus.text import Documents
 from dntm.reader.reading import Unit
 
 if TYPE_CHECKING:
+    from dntm.reader.questions import Filling
     from dntm.reader.reader import Reader
     from dntm.reader.text import Kinds, PreparedText
 
+_LONG = 100_000
+"""Bytes of a plain text from which on it is read in parts."""
 Entities = Literal["auto", "chains", "names", "unknown", "inline", "resolver", "none"]
 
 
@@ -93,10 +96,12 @@ class ReaderOptions(ModelOptions):
             )
         return reader
 
-    def prepared(self, reader: "Reader", text: tuple[str | Document, "Kinds"]) -> "PreparedText":
-        """Find the entities of a text."""
+    def prepared(
+        self, reader: "Reader", text: tuple[str | Document, "Kinds"], *, lazily: bool = False
+    ) -> "PreparedText":
+        """Find the entities of a text, if `lazily` while it is read."""
         document, kinds = text
-        return reader.prepare(document, kinds, entities_from=self.entities_from)
+        return reader.prepare(document, kinds, entities_from=self.entities_from, lazily=lazily)
 
     def text(self, source: str, number: int = 1) -> tuple[Document, "Kinds"]:
         """One document of a source, counted from 1, and the kinds of its entities."""
@@ -108,7 +113,7 @@ class ReaderOptions(ModelOptions):
             found = next(islice(documents, number - 1, None), None)
         if found is None:
             raise ValueError(f"{source} has no document {number}")
-        return found
+        return found[:2]
 
     def texts(
         self,
@@ -116,9 +121,11 @@ class ReaderOptions(ModelOptions):
         documents: Documents = "file",
         skipped: list[str] | None = None,
         empty: list[str] | None = None,
-    ) -> Generator[tuple[Document, "Kinds"], None, None]:
+        *,
+        lazily: bool = False,
+    ) -> Generator[tuple[Document, "Kinds", bool], None, None]:
         """The documents of a file or folder (- for standard input), each with its kinds of
-        entities.
+        entities, and whether it is to be prepared lazily.
 
         If `empty` is given, files and documents without words are skipped and listed there.
         """
@@ -133,12 +140,18 @@ class ReaderOptions(ModelOptions):
                 found = "inline"
             for file in files:
                 kinds = self._kinds(file, found)
+                lazy = (
+                    lazily
+                    and (found, documents) == ("text", "file")
+                    and {"names", "unknown", "none"}.issuperset(kinds or ())
+                    and file.stat().st_size > _LONG
+                )
                 called = shown if source == "-" else None
+                read = read_documents(
+                    path, [file], found, documents, skipped, called=called, whole=not lazy
+                )
                 try:
-                    for read in read_documents(
-                        path, [file], found, documents, skipped, called=called
-                    ):
-                        yield read, kinds
+                    yield from ((document, kinds, lazy) for document in read)
                 except EmptyInputError as error:
                     if empty is None:
                         raise
@@ -187,7 +200,12 @@ File = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Continue:
-    """Sample a continuation of a text, which can mention the entities of the text."""
+    """Experiment: sample a continuation of a text, one word at a time.
+
+    Sentences may be fluent, but nothing makes them true or a coherent story.
+    """
+
+    main_options: ClassVar = ("sentences", "temperature", "samples", "seed", "model")
 
     source: File
     sentences: int = 3
@@ -227,7 +245,9 @@ class Continue:
 
 @dataclass(frozen=True, kw_only=True)
 class Fill:
-    """Rank words and entities for a gap in a sentence by the surprisal of the filled sentence."""
+    """Rank words and entities for a gap by the surprisal of the filled sentence."""
+
+    main_options: ClassVar = ("history", "choose", "function_words", "top", "model")
 
     sentence: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SENTENCE")]
     """A sentence with [] for the gap, such as "[1] sat down at the [] .", where [1] is the first
@@ -238,6 +258,8 @@ class Fill:
     """What can fill the gap."""
     candidates: int = 200
     """Number of words to try: those most likely at the gap. 0: the whole vocabulary."""
+    function_words: bool = False
+    """Also rank function words and punctuation, not only content words."""
     top: int = 10
     """Number of candidates to print."""
     unit: Unit = "bits"
@@ -246,7 +268,7 @@ class Fill:
     """Options of the model and of its entities."""
 
     def run(self) -> None:
-        """Print the best candidates, one per line."""
+        """Print the best candidates of both models next to each other."""
         if self.top < 1:
             raise ValueError(f"top is {self.top}, expected at least 1")
         text = None if self.history is None else self.options.text(self.history)
@@ -256,18 +278,28 @@ class Fill:
             "" if text is None else self.options.prepared(reader, text),
             choose=self.choose,
             candidates=self.candidates,
+            function_words=self.function_words,
             unit=self.unit,
         )
-        rows = [[f"surprisal of the sentence ({self.unit})", "dynamic", "static"]]
-        for filling in found[: self.top]:
-            word = printable(filling.word) + (f" [{filling.entity}]" if filling.entity else "")
-            rows.append([word, f"{filling.surprisal:.3f}", f"{filling.static_surprisal:.3f}"])
-        print_table(rows)
+        static = sorted(found, key=lambda filling: filling.static_surprisal)
+        rows: list[tuple[str, ...]] = [("model", self.unit, "static baseline", self.unit)]
+        for ours, theirs in islice(zip(found, static, strict=True), self.top):
+            values = (f"{ours.surprisal:.2f}", f"{theirs.static_surprisal:.2f}")
+            rows.append((_filled(ours), values[0], _filled(theirs), values[1]))
+        width = max(len(row[2]) for row in rows)
+        print("surprisal of the filled sentence")
+        print_table([(word, bits, other.ljust(width), more) for word, bits, other, more in rows])
+
+
+def _filled(filling: "Filling") -> str:
+    return printable(filling.word) + (f" [{filling.entity}]" if filling.entity else "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Serve(ModelOptions):
-    """Serve a local web page that reads texts and predicts the meaning of unknown words."""
+    """Serve a local web page that reads texts and predicts unknown words."""
+
+    main_options: ClassVar = ("host", "port", "browser", "model")
 
     host: str = "127.0.0.1"
     """Address to listen on. The default is reachable from this machine only."""
@@ -277,7 +309,7 @@ class Serve(ModelOptions):
     port: int = 8321
     """Port to listen on; 0: any free port."""
     browser: bool = True
-    """Open the page in a browser."""
+    """Open the page in a browser, unless --no-browser is given."""
     threads: int = 2
     """Number of worker threads; each reads one text at a time."""
 

@@ -155,14 +155,16 @@ def read_documents(
     empty: list[str] | None = None,
     called: str | None = None,
     spans: bool = True,
+    whole: bool = True,
 ) -> Iterator[Document]:
     """Read the documents of the files, one at a time.
 
     A malformed document raises InputError; if `skipped` is given, it is skipped and the error is
     appended there. `empty` does the same for documents without a word only. Errors name the file,
-    or `called` if given. Without `spans`, plain text is read faster, without word positions.
+    or `called` if given. Without `spans`, plain text is read faster, without word positions. If not
+    `whole`, only the first sentence of a plain text is parsed.
     """
-    blocks, parse = _reader(format, documents, spans=spans)
+    blocks, parse = _reader(format, documents, spans=spans, whole=whole)
     for path in files:
         relative = path.relative_to(source).as_posix() if path != source else path.name
         label = re.sub(r"\.(txt|text|conllu|jsonl|json)?(\.gz)?$", "", relative)
@@ -190,6 +192,7 @@ def _reader(
     documents: text.Documents,
     *,
     spans: bool,
+    whole: bool,
 ) -> tuple[Callable[[Path], Iterator[Block]], Callable[[Block], Document]]:
     if format == "conll2012":
         return conll.blocks_2012, conll.parse_2012
@@ -199,7 +202,9 @@ def _reader(
         return json_blocks, parse_json
     return (
         partial(text.blocks, documents=documents),
-        partial(text.parse, documents=documents, inline=format == "inline", spans=spans),
+        partial(
+            text.parse, documents=documents, inline=format == "inline", spans=spans, whole=whole
+        ),
     )
 
 

@@ -25,6 +25,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -239,13 +240,18 @@ def blocks(path: Path, documents: Documents = "file") -> Iterator[Block]:
 
 
 def parse(
-    block: Block, documents: Documents = "file", *, inline: bool = False, spans: bool = True
+    block: Block,
+    documents: Documents = "file",
+    *,
+    inline: bool = False,
+    spans: bool = True,
+    whole: bool = True,
 ) -> Document:
     """Read one document; with `inline`, words such as [3] are mentions of entity 3."""
     name = block.label or Path(block.path).name
     text = "\n".join(line for _, line in block.text_lines())
     try:
-        document = document_of(text, name, documents, inline=inline, spans=spans)
+        document = document_of(text, name, documents, inline=inline, spans=spans, whole=whole)
     except ValueError as error:
         raise EmptyInputError(block.path, block.first_line, str(error)) from None
     part = str(block.part) if block.part else ""
@@ -260,9 +266,14 @@ def document_of(
     *,
     inline: bool = False,
     spans: bool = True,
+    whole: bool = True,
 ) -> Document:
-    """Read a text in memory; ValueError if it has no word."""
-    sentences = list(sentences_in(text, documents, inline=inline, spans=spans))
+    """Read a text in memory; ValueError if it has no word.
+
+    If it is not read as a `whole`, the document has its text and its first sentence only.
+    """
+    found = sentences_in(text, documents, inline=inline, spans=spans)
+    sentences = list(islice(found, None if whole else 1))
     if not sentences:
         raise ValueError("an empty document, expected words")
     words = [sentence.words for sentence in sentences]

@@ -10,8 +10,8 @@ Each sampled sentence is read like any other, so that it changes the entities it
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import torch
@@ -23,6 +23,7 @@ from dntm.corpus.entity_slots import Eviction
 from dntm.corpus.text import as_prose
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows
 from dntm.reader.engine import Engine, ModelPair, next_token
+from dntm.reader.meaning import content_words
 from dntm.reader.reading import NATS, Plain, Unit
 from dntm.reader.streaming import ReadingPosition
 from dntm.reader.text import GAP, tokens_of
@@ -32,7 +33,7 @@ _AT_ONCE = 64
 """Sentences scored in one batch."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Candidate(Plain):
     """A possible next token."""
 
@@ -45,7 +46,7 @@ class Candidate(Plain):
     """The probability under the static model."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Predictions(Plain):
     """The next token under both models."""
 
@@ -54,8 +55,12 @@ class Predictions(Plain):
     static: Sequence[Candidate]
     """The most likely tokens of the static model, best first."""
 
+    def __repr__(self) -> str:
+        words = ([c.word for c in some[:5]] for some in (self.dynamic, self.static))
+        return "Predictions(dynamic={}, static={})".format(*words)
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Filling(Plain):
     """A word or an entity in a gap."""
 
@@ -68,13 +73,13 @@ class Filling(Plain):
     """The surprisal under the static model."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Continuation(Plain):
     """A sampled continuation of a text."""
 
-    sentences: Sequence[Sequence[str]]
+    sentences: Sequence[Sequence[str]] = field(repr=False)
     """Its words, entities by name."""
-    entities: Sequence[Sequence[int]]
+    entities: Sequence[Sequence[int]] = field(repr=False)
     """The entity that each word mentions, else 0."""
     text: str
     """The words as running text."""
@@ -152,11 +157,13 @@ def fill_gap(
     *,
     choose: Choose,
     candidates: int,
+    function_words: bool,
     unit: Unit,
 ) -> list[Filling]:
     """Words and entities for the gap of a sentence, the most likely sentence first.
 
-    Candidates are all entities with a slot, and the words most likely at the gap (0: all words).
+    Candidates are all entities with a slot, and the words that one of the models finds most likely
+    at the gap (0: all words).
     """
     if candidates < 0:
         raise ValueError(f"candidates is {candidates}, expected 0 (all words) or more")
@@ -167,7 +174,9 @@ def fill_gap(
     gap = tokens.index(GAP)
     placed = _next(engine, position, [*tokens[:gap], *tokens[gap + 1 :]])
     before, rest = [BOS, *placed.rows[:gap]], [*placed.rows[gap:], EOS]
-    tried = _candidates(engine, placed, before, choose, candidates)
+    tried = [] if choose == "words" else _entity_rows(placed.position, engine.models.vocabulary)
+    if choose != "entities":
+        tried += _likely_words(engine, placed, before, candidates, function_words=function_words)
     nats: list[tuple[float, float]] = []
     for start in range(0, len(tried), _AT_ONCE):
         filled = [[*before, row, *rest] for row in tried[start : start + _AT_ONCE]]
@@ -185,18 +194,24 @@ def fill_gap(
     return sorted(fillings, key=lambda filling: filling.surprisal)
 
 
-def _candidates(
-    engine: Engine, sentence: _Next, before: Sequence[int], choose: Choose, words: int
+def _entity_rows(position: ReadingPosition, vocabulary: Vocabulary) -> list[int]:
+    return [vocabulary.entity_row(slot) for slot in sorted(position.slots.occupied())]
+
+
+def _likely_words(
+    engine: Engine, sentence: _Next, before: Sequence[int], count: int, *, function_words: bool
 ) -> list[int]:
-    vocabulary, position = engine.models.vocabulary, sentence.position
-    entities = [vocabulary.entity_row(slot) for slot in sorted(position.slots.occupied())]
-    if choose == "entities":
-        return entities
-    first = entity_rows(vocabulary.entities).stop
-    log_p = next_token(engine.models.dynamic, position.states.dynamic, before, sentence.evictions)
-    count = min(words, len(vocabulary.words)) or len(vocabulary.words)
-    chosen = [first + place for place in log_p[first:].topk(count).indices.tolist()]
-    return chosen if choose == "words" else entities + chosen
+    """The rows of the most likely next words of each model."""
+    models, words = engine.models, engine.models.vocabulary.words
+    places = range(len(words)) if function_words else content_words(words)
+    first = entity_rows(models.vocabulary.entities).stop
+    rows = torch.tensor([first + place for place in places])
+    found: dict[int, None] = {}
+    for model, state in zip((models.dynamic, models.static), sentence.position.states, strict=True):
+        log_p = next_token(model, state, before, sentence.evictions)[rows]
+        best = log_p.topk(min(count, len(rows)) or len(rows)).indices
+        found |= dict.fromkeys(rows[best].tolist())
+    return list(found)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -229,7 +244,7 @@ def sample(models: ModelPair, position: ReadingPosition, sampling: Sampling) -> 
     _check_rows(models.vocabulary)
     generator = torch.Generator().manual_seed(sampling.seed)
     model, state = models.dynamic, position.states.dynamic
-    forbidden = _forbidden(position.slots.occupied(), models.vocabulary)
+    forbidden = _forbidden(position, models.vocabulary)
     sentences: list[list[int]] = []
     for _ in range(sampling.sentences):
         rows = [BOS]
@@ -257,12 +272,12 @@ def _check_rows(vocabulary: Vocabulary) -> None:
         raise ValueError("gaps and continuations need one row per word, not pieces of words")
 
 
-def _forbidden(slots: Iterable[int], vocabulary: Vocabulary) -> Tensor:
+def _forbidden(position: ReadingPosition, vocabulary: Vocabulary) -> Tensor:
     """The rows that are never sampled."""
     rows = torch.zeros(len(vocabulary), dtype=torch.bool)
     rows[[UNK, BOS]] = True
     rows[entity_rows(vocabulary.entities)] = True
-    rows[[vocabulary.entity_row(slot) for slot in slots]] = False
+    rows[_entity_rows(position, vocabulary)] = False
     return rows
 
 

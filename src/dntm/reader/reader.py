@@ -20,6 +20,7 @@ from typing import Any, Self, get_args
 
 import torch
 from torch import Tensor
+from typing_extensions import TypeAliasType
 
 from dntm.corpus.document import Document, Token
 from dntm.corpus.resolver import Resolver
@@ -39,6 +40,7 @@ from dntm.reader.questions import (
 )
 from dntm.reader.reading import Reading, SentenceReading, TokenReading, Unit, check_unit
 from dntm.reader.streaming import (
+    History,
     ReadingBuilder,
     ReadingPosition,
     read_stream,
@@ -46,12 +48,10 @@ from dntm.reader.streaming import (
 )
 from dntm.reader.text import Kinds, PreparedText, Text, check_entities, prepare, tokens_of
 
-Reduction = Callable[[Tensor], float]
+Reduction = TypeAliasType("Reduction", Callable[[Tensor], float])
 """Reduces a text's log-probabilities, a vector in reading order, to one number."""
-
-
-def _mean(scores: Tensor) -> float:
-    return float(scores.mean())
+Batch = TypeAliasType("Batch", Text | Sequence[Text])
+"""One text or several."""
 
 
 class Reader:
@@ -64,6 +64,10 @@ class Reader:
         self.meanings = Meanings(models.dynamic, models.vocabulary)
         self._resolver = resolver
         self._id = secrets.token_bytes(16)
+
+    def __repr__(self) -> str:
+        words, slots = len(self.vocabulary.words), self.vocabulary.entities
+        return f"Reader({words:,} words, {slots} entities, compared with {self.models.static_name})"
 
     @classmethod
     def from_pretrained(
@@ -94,12 +98,14 @@ class Reader:
         *,
         entities_from: From | None = None,
         border: int = 0,
+        lazily: bool = False,
     ) -> PreparedText:
         """Find the entities of a text; ValueError if it has no word.
 
         Names and unknown words are entities from their "first" mention on, or only if they are
         "repeated"; if omitted, as in the model's training texts. No mention crosses the `border`, a
-        number of characters.
+        number of characters. If the text is prepared `lazily`, entities are found while it is read
+        with `read_all(..., parts=True)`.
         """
         return prepare(
             text,
@@ -108,6 +114,7 @@ class Reader:
             self._resolver,
             entities_from=entities_from,
             border=border,
+            lazily=lazily,
         )
 
     def read(self, text: Text, *, entities: Kinds = None, unit: Unit = "bits") -> Reading:
@@ -121,13 +128,19 @@ class Reader:
         entities: Kinds = None,
         unit: Unit = "bits",
         meanings: bool = True,
+        parts: bool = False,
     ) -> Iterator[Reading]:
-        """Read many texts in batches; without `meanings`, only their tokens."""
+        """Read many texts in batches; without `meanings`, only their tokens.
+
+        With `parts`, a long text gives several readings of some sentences each, as soon as they
+        have been read.
+        """
         check_unit(unit)
         if isinstance(texts, (str, bytes, Document, PreparedText)):
             raise TypeError(f"expected several texts, not one {type(texts).__name__}: use read()")
         prepared = (self._prepared(n, text, entities) for n, text in enumerate(texts))
-        return read_texts(self.engine, prepared, unit, self.meanings if meanings else None)
+        found = self.meanings if meanings else None
+        return read_texts(self.engine, prepared, unit, found, parts=parts)
 
     def _prepared(self, index: int, text: Text, entities: Kinds) -> PreparedText:
         """Prepare one of several texts; errors name its index."""
@@ -173,9 +186,7 @@ class Reader:
             digest=self._id + unit.encode(),
         )
 
-    def position(
-        self, history: Text | ReadingPosition, *, entities: Kinds = None
-    ) -> ReadingPosition:
+    def position(self, history: History, *, entities: Kinds = None) -> ReadingPosition:
         """The position after a text; an empty string is the beginning."""
         if isinstance(history, ReadingPosition):
             if history.reader != self._id:
@@ -190,7 +201,7 @@ class Reader:
 
     def predictions(
         self,
-        history: Text | ReadingPosition,
+        history: History,
         prefix: str | Sequence[Token] = "",
         k: int = 10,
         *,
@@ -214,29 +225,37 @@ class Reader:
     def fill(
         self,
         sentence: str,
-        history: Text | ReadingPosition = "",
+        history: History = "",
         *,
         entities: Kinds = None,
         choose: Choose = "both",
         candidates: int = 200,
+        function_words: bool = False,
         unit: Unit = "bits",
     ) -> list[Filling]:
         """Rank words and entities for the gap [] of a sentence, the most likely sentence first.
 
         Candidates are ranked by the surprisal of the whole sentence. They are all entities of the
-        history, and as many words as `candidates` (0: all), the most likely at the gap.
+        history, and for each model as many content words as `candidates` (0: all), the most likely
+        at the gap. With `function_words`, all words and punctuation are candidates.
         """
         check_unit(unit)
         if choose not in get_args(Choose):
             raise ValueError(f"choose {choose!r}, expected one of {', '.join(get_args(Choose))}")
         position = self.position(history, entities=entities)
         return fill_gap(
-            self.engine, position, sentence, choose=choose, candidates=candidates, unit=unit
+            self.engine,
+            position,
+            sentence,
+            choose=choose,
+            candidates=candidates,
+            function_words=function_words,
+            unit=unit,
         )
 
     def continue_text(
         self,
-        history: Text | ReadingPosition = "",
+        history: History = "",
         *,
         sentences: int = 3,
         tokens: int = 60,
@@ -256,7 +275,7 @@ class Reader:
 
     def token_score(
         self,
-        batch: Text | Sequence[Text],
+        batch: Batch,
         surprisal: bool = False,
         prob: bool = False,
         base_two: bool = False,
@@ -289,8 +308,8 @@ class Reader:
 
     def sequence_score(
         self,
-        batch: Text | Sequence[Text],
-        reduction: Reduction = _mean,
+        batch: Batch,
+        reduction: Reduction | None = None,
         prob: bool = False,
         base_two: bool = False,
         *,
@@ -309,7 +328,7 @@ class Reader:
         prefix: str | Sequence[str],
         stimuli: str | Sequence[str],
         separator: str = " ",
-        reduction: Reduction = _mean,
+        reduction: Reduction | None = None,
         prob: bool = False,
         base_two: bool = False,
         *,
@@ -335,9 +354,7 @@ class Reader:
         ]
 
 
-def _prepare_batch(
-    reader: Reader, batch: Text | Sequence[Text], entities: Kinds
-) -> list[PreparedText]:
+def _prepare_batch(reader: Reader, batch: Batch, entities: Kinds) -> list[PreparedText]:
     if isinstance(batch, str | Document | PreparedText):
         return [reader.prepare(batch, entities)]
     return [reader.prepare(text, entities) for text in batch]
@@ -365,8 +382,9 @@ def _check(*, surprisal: bool, prob: bool, base_two: bool) -> None:
 
 
 def _reduced(
-    tokens: Sequence[TokenReading], reduction: Reduction, *, prob: bool, eos_token: bool
+    tokens: Sequence[TokenReading], reduction: Reduction | None, *, prob: bool, eos_token: bool
 ) -> float:
     counted = [-token.surprisal for token in tokens if eos_token or not token.end]
     scores = torch.tensor(counted, dtype=torch.float64)
-    return float(reduction(scores.exp() if prob else scores))
+    values = scores.exp() if prob else scores
+    return float(reduction(values) if reduction else values.mean())

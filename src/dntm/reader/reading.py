@@ -13,8 +13,9 @@ and y_e (Eqs. 9 and 10), and what the sentence changed.
 
 import math
 import re
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -67,16 +68,29 @@ def in_bits(value: float, unit: Unit) -> float:
 
 
 class Plain:
-    """A dataclass of values that JSON can hold."""
+    """A dataclass of values that JSON can hold; its representation is short."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        shown = (f.name for f in fields(self) if f.repr)  # type: ignore[arg-type]
+        values = ", ".join(f"{name}={_short(getattr(self, name))}" for name in shown)
+        return f"{type(self).__name__}({values})"
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to a dictionary for JSON."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+def _short(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_short, value[:3]))}{', ...' * (len(value) > 3)}]"
+    return reprlib.repr(str(value)) if isinstance(value, str) else repr(value)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class TokenReading(Plain):
     """One predicted token."""
 
@@ -115,6 +129,10 @@ class TokenReading(Plain):
     """-log of the word's relative frequency in the training text; None for mentions, and if the
     vocabulary has no counts."""
 
+    def __repr__(self) -> str:
+        values = f"surprisal={self.surprisal:.2f}, static_surprisal={self.static_surprisal:.2f}"
+        return f"TokenReading({self.word!r}, entity={self.entity}, {values})"
+
     @property
     def surprisal(self) -> float:
         """The sum over its words."""
@@ -145,7 +163,7 @@ class TokenReading(Plain):
         return asdict(self) | dict(zip(SURPRISALS, self.surprisals, strict=True))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Neighbor(Plain):
     """A word of the vocabulary near to an entity."""
 
@@ -158,7 +176,7 @@ class Neighbor(Plain):
     """p(w | e) after the sentence: that the entity is this word."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class EntityReading(Plain):
     """An entity after a sentence that mentions it. Word lists are sorted, the best word first."""
 
@@ -168,23 +186,27 @@ class EntityReading(Plain):
     """Its mentions so far."""
     row: int
     """Its slot in the model, from 1."""
-    representation: Sequence[float] = field(repr=False)
+    representation: Sequence[float]
     """d_{e,i}; empty if the model has no dynamic embeddings."""
-    input_words: Sequence[Neighbor] = field(default=(), repr=False)
+    input_words: Sequence[Neighbor] = ()
     """The words nearest to x_e."""
-    output_words: Sequence[Neighbor] = field(default=(), repr=False)
+    output_words: Sequence[Neighbor] = ()
     """The words nearest to y_e."""
-    gained: Sequence[Neighbor] = field(default=(), repr=False)
+    gained: Sequence[Neighbor] = ()
     """The words whose probability the sentence increased."""
-    lost: Sequence[Neighbor] = field(default=(), repr=False)
+    lost: Sequence[Neighbor] = ()
     """The words whose probability the sentence decreased."""
     change: float = 0.0
     """How far the sentence moved d (Euclidean distance)."""
-    predicted_words: Sequence[Neighbor] = field(default=(), repr=False)
+    predicted_words: Sequence[Neighbor] = ()
     """The most probable words for the entity."""
     confidence: float | None = None
     """The probability of the first three predicted words together; None if the model was not
     trained to predict words for entities."""
+
+    def __repr__(self) -> str:
+        words = ", ".join(near.word for near in self.predicted_words[:3])
+        return f"EntityReading({self.name!r}, mentions={self.occurrence}, predicted_words={words})"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -225,6 +247,8 @@ class Reading:
     unit: Unit
     text: str = ""
     """The original text."""
+    place: tuple[int, int] = (0, 0)
+    """If this is a part of a longer text: the characters and the words before it."""
 
     def __repr__(self) -> str:
         return (
@@ -330,7 +354,7 @@ class Reading:
         sentence has the surprisal of the sentence end, so the columns sum to the surprisal of the
         text. A word without visible characters has no token.
         """
-        words = enumerate(re.finditer(r"\S+", self.text))
+        words = enumerate(re.finditer(r"\S+", self.text), start=self.place[1])
         last = self.sentences[0]
         for sentence in self.sentences:
             pending = list(sentence.tokens)
@@ -375,7 +399,7 @@ class Reading:
             values += [total, entity, total - entity, first and first.surprisals[4 * model - 1]]
         return (
             *(self.name, sentence.paragraph + 1, sentence.index + 1),
-            *(index, *match.span(), match[0], len(new), *about),
+            *(index, *(self.place[0] + end for end in match.span()), match[0], len(new), *about),
             *(int(any(token.unknown for token in new)), len(match[0])),
             first and first.unigram_surprisal,
             first and sum(token.entropy_reduction or 0 for token in new),

@@ -8,18 +8,20 @@ the same digest, it is not read again.
 import hashlib
 import re
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 
 import torch
+from typing_extensions import TypeAliasType
 
 from dntm.corpus.entity_slots import SlotAllocator
 from dntm.corpus.vocabulary import UNK
 from dntm.evaluation.groups import group_of
 from dntm.model.open_vocabulary import StringReader
-from dntm.reader.engine import Engine, SentenceScores, States
+from dntm.reader.engine import SENTENCES, Engine, SentenceScores, States
 from dntm.reader.meaning import Meanings
 from dntm.reader.reading import (
     END,
@@ -30,7 +32,7 @@ from dntm.reader.reading import (
     TokenReading,
     Unit,
 )
-from dntm.reader.text import PreparedText, Word
+from dntm.reader.text import PreparedText, Text, Word
 
 BATCH = 16
 """Texts per batch."""
@@ -47,24 +49,28 @@ class ReadingPosition:
 
     sentences: int
     """How many sentences have been read."""
-    states: States
+    states: States = field(repr=False)
     """Both models' states, for a batch of one text."""
-    slots: SlotAllocator
+    slots: SlotAllocator = field(repr=False)
     """The entity in each slot."""
     strings: StringReader | None = field(repr=False)
     """The forms of each entity."""
-    occurrences: Mapping[int, int]
+    occurrences: Mapping[int, int] = field(repr=False)
     """How often each entity has occurred."""
     topics: Mapping[int, torch.Tensor] = field(repr=False)
     """The topic vector of the sentences that mention each entity."""
-    names: Mapping[int, str]
+    names: Mapping[int, str] = field(repr=False)
     """The name of each entity of the text, including those not yet mentioned."""
-    surfaces: Mapping[tuple[str, ...], int]
+    surfaces: Mapping[tuple[str, ...], int] = field(repr=False)
     """Capitalized or unknown words that always mention the same entity."""
     reader: bytes = field(repr=False)
     """Identifies the reader, whose models the states belong to."""
     digest: bytes = field(repr=False)
     """Identifies everything that was read, by which reader and in which unit."""
+
+
+History = TypeAliasType("History", Text | ReadingPosition)
+"""A text, or the position after a text that has been read."""
 
 
 class ReadingBuilder:
@@ -81,21 +87,27 @@ class ReadingBuilder:
         self.text = text
         self.names = text.names()
         self.index = 0
+        self._end = 0
         self.occurrences: dict[int, int] = {}
         self.topics: dict[int, torch.Tensor] = {}
         self.strings = engine.strings()
 
-    def add(self, scores: Sequence[SentenceScores]) -> list[SentenceReading]:
-        """The readings of the next sentences."""
+    def add(
+        self, scores: Sequence[SentenceScores], rest: Sequence[tuple[Sequence[Word], int]] = ()
+    ) -> list[SentenceReading]:
+        """The readings of the next sentences, which are from the `rest` of the text if given."""
         first, end = self.index, self.index + len(scores)
-        words = self.text.sentences[first:end]
+        words = [words for words, _ in rest] or self.text.sentences[first:end]
+        paragraphs = [paragraph for _, paragraph in rest] or self.text.paragraphs[first:end]
+        for word in (word for sentence, _ in rest for word in sentence):
+            if isinstance(word.token, int):
+                self.names.setdefault(word.token, word.shown)
         if self.strings is not None:  # computing q together is faster
             self.strings.spelling.q(w for s in scores if s.strings for w in s.strings.strings)
         tokens = [list(self._tokens(w, s)) for w, s in zip(words, scores, strict=True)]
         entities = self._entities(tokens, scores) if self._meanings else [()] * len(scores)
-        paragraphs = self.text.paragraphs[first:end] or [0] * len(scores)
         self.index = end
-        parts = zip(tokens, entities, paragraphs, strict=True)
+        parts = zip(tokens, entities, paragraphs or [0] * len(scores), strict=True)
         return [
             SentenceReading(index=i, tokens=read, entities=mentioned, paragraph=paragraph)
             for i, (read, mentioned, paragraph) in enumerate(parts, start=first)
@@ -179,6 +191,18 @@ class ReadingBuilder:
             values = ([value / self._nats for value in own] for own in nats)
             yield list(zip(places, *values, strict=True))
 
+    def part(self, read: list[SentenceReading], unit: Unit, end: int) -> Reading:
+        """The reading of the next sentences; the following sentence begins at character `end`."""
+        start, self._end = self._end, end
+        return Reading(
+            name=self.text.name,
+            sentences=read,
+            entities=self.names,
+            unit=unit,
+            text=self.text.text[start:end],
+            place=(start, bisect_left(self._word_starts, start)),
+        )
+
     def _words_at(self, start: int, end: int) -> tuple[int, int]:
         """The range of whitespace-separated words that these characters belong to."""
         places = (min(start, end - 1), end - 1)
@@ -232,10 +256,21 @@ class ReadingBuilder:
 
 
 def read_texts(
-    engine: Engine, texts: Iterable[PreparedText], unit: Unit, meanings: Meanings | None
+    engine: Engine,
+    texts: Iterable[PreparedText],
+    unit: Unit,
+    meanings: Meanings | None,
+    *,
+    parts: bool = False,
 ) -> Iterator[Reading]:
-    """Read texts to their ends, in batches; without `meanings`, only their tokens."""
-    for is_long, some in groupby(texts, key=lambda text: len(text.sentences) > LONG):
+    """Read texts to their ends, in batches; without `meanings`, only their tokens.
+
+    With `parts`, a long text gives several readings.
+    """
+    for is_long, some in groupby(texts, key=lambda text: len(text.sentences) > LONG or text.rest):
+        if is_long and parts:
+            yield from chain.from_iterable(_parts(engine, text, unit, meanings) for text in some)
+            continue
         while batch := list(islice(some, 1 if is_long else BATCH)):
             builders = [ReadingBuilder(engine, text, unit, meanings) for text in batch]
             read: list[list[SentenceReading]] = [[] for _ in batch]
@@ -243,10 +278,22 @@ def read_texts(
                 for builder, found, scores in zip(builders, read, window, strict=True):
                     found.extend(builder.add(scores))
             for builder, sentences in zip(builders, read, strict=True):
-                text, names = builder.text, builder.names
-                yield Reading(
-                    name=text.name, sentences=sentences, entities=names, unit=unit, text=text.text
-                )
+                yield builder.part(sentences, unit, len(builder.text.text))
+
+
+def _parts(
+    engine: Engine, text: PreparedText, unit: Unit, meanings: Meanings | None
+) -> Iterator[Reading]:
+    """The readings of a text, one per window."""
+    builder = ReadingBuilder(engine, text, unit, meanings)
+    sentences = text.rest or zip(text.sentences, text.paragraphs, strict=True)
+    states, slots, window = engine.initial(), engine.slots(), list(islice(sentences, 1))
+    with ThreadPoolExecutor(1) as pool:
+        while window:
+            encoded = engine.encode_words([words for words, _ in window], slots)
+            [scores], states = engine.advance([encoded], states, pool)
+            read, window = builder.add(scores, window), list(islice(sentences, SENTENCES))
+            yield builder.part(read, unit, window[0][0][0].start if window else len(text.text))
 
 
 def read_stream(

@@ -12,15 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from typing_extensions import TypeAliasType
+
 from dntm.corpus.anonymize import AnonymizeConfig, find_entities
 from dntm.corpus.document import AnonymizedDocument, Document, Span, Token, check
-from dntm.corpus.entities import PRONOUNS, Lexicon
+from dntm.corpus.entities import PRONOUNS, EntityFinder, Lexicon
 from dntm.corpus.resolver import Resolver, resolve
-from dntm.corpus.text import WORD_RULES, as_prose, document_of
+from dntm.corpus.text import WORD_RULES, as_prose, document_of, sentences_in
 from dntm.corpus.vocabulary import From
 
 Kind = Literal["chains", "names", "unknown", "inline", "resolver", "none"]
-Kinds = Kind | Sequence[Kind] | None
+Kinds = TypeAliasType("Kinds", Kind | Sequence[Kind] | None)
 """What counts as an entity. None: chains if the text has them, else names and unknown words."""
 GAP = "[]"
 """A missing word."""
@@ -55,6 +57,12 @@ class PreparedText:
     """The original text; for an annotated document, its words joined by spaces."""
     paragraphs: Sequence[int] = ()
     """The paragraph of each sentence, from 0."""
+    rest: Iterator[tuple[Sequence[Word], int]] | None = None
+    """The sentences and paragraphs of a text that is prepared while it is read."""
+
+    def __repr__(self) -> str:
+        count = len(self.names())
+        return f"PreparedText({self.name!r}, {len(self.sentences)} sentences, {count} entities)"
 
     def tokens(self) -> Iterator[list[Token]]:
         """The tokens of each sentence."""
@@ -99,7 +107,8 @@ class PreparedText:
         return {words: next(iter(owner)) for words, owner in owners.items() if len(owner) == 1}
 
 
-Text = str | Document | PreparedText
+Text = TypeAliasType("Text", str | Document | PreparedText)
+"""A text, an annotated document, or one of them with its entities found."""
 
 
 def prepare(
@@ -110,6 +119,7 @@ def prepare(
     *,
     entities_from: From | None = None,
     border: int = 0,
+    lazily: bool = False,
 ) -> PreparedText:
     """Find the entities of a text (see `Reader.prepare`)."""
     if isinstance(text, PreparedText):
@@ -126,6 +136,11 @@ def prepare(
     check(document)
     since = entities_from or lexicon.vocabulary.entities_from
     config = AnonymizeConfig(keep_single=inline, entities_from=since)
+    if lazily:
+        assert since == "first" and {"names", "unknown", "none"}.issuperset(chosen)  # noqa: PT018
+        name = f"{document.name}:{document.part}" if document.part else document.name
+        rest = _lazily(document.text, lexicon, chosen)
+        return PreparedText(name=name, sentences=(), text=document.text, rest=rest)
     document = document if document.spans else _written(document)
     found = find_entities(_with_chains(document, chosen, resolver), chosen, lexicon, config)
     return _prepared_text(_apart(found, border) if border else found, lexicon)
@@ -185,22 +200,40 @@ def _apart(document: Document, border: int) -> Document:
     return replace(document, mentions=apart)
 
 
+def _lazily(text: str, lexicon: Lexicon, kinds: Sequence[Kind]) -> Iterator[tuple[list[Word], int]]:
+    finder = EntityFinder(lexicon, kinds, first=1)
+    for words, spans, paragraph in sentences_in(text):
+        mentions = [] if "none" in kinds else finder.read(words)
+        inside = {place for span in mentions for place in range(span.start, span.end)}
+        others = [Span(w, w + 1) for w in range(len(words)) if w not in inside]
+        yield _words(text, words, sorted([*mentions, *others]), spans, lexicon), paragraph
+
+
 def _prepared_text(document: Document, lexicon: Lexicon) -> PreparedText:
-    sentences: list[list[Word]] = []
     parts = zip(document.sentences, document.tokens(), document.spans, strict=True)
-    for words, tokens, spans in parts:
-        sentences.append([])
-        for first, end, entity in tokens:
-            token = lexicon.spelled(words[first]) if entity is None else entity
-            surface = tuple(document.text[start:stop] for start, stop, _ in spans[first:end])
-            starts = tuple(span.start for span in spans[first:end])
-            sentences[-1].append(Word(token, surface, starts[0], spans[end - 1].end, starts))
     return PreparedText(
         name=document.name,
-        sentences=sentences,
+        sentences=[_words(document.text, *sentence, lexicon) for sentence in parts],
         text=document.text,
         paragraphs=document.paragraphs,
     )
+
+
+def _words(
+    text: str,
+    words: Sequence[str],
+    tokens: Sequence[Span],
+    spans: Sequence[Span],
+    lexicon: Lexicon,
+) -> list[Word]:
+    """A sentence, given its words, the words of each token, and the characters of each word."""
+    found = []
+    for first, end, entity in tokens:
+        token = lexicon.spelled(words[first]) if entity is None else entity
+        surface = tuple(text[start:stop] for start, stop, _ in spans[first:end])
+        starts = tuple(span.start for span in spans[first:end])
+        found.append(Word(token, surface, starts[0], spans[end - 1].end, starts))
+    return found
 
 
 def as_text(document: AnonymizedDocument) -> PreparedText:
