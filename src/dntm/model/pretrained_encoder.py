@@ -29,13 +29,13 @@ from dntm.model.checkpoint import (
 )
 from dntm.model.config import Merging
 from dntm.model.context_encoder import ContextEncoder
-from dntm.model.extensions.naming import naming_term
+from dntm.model.extensions.naming import MENTIONS, naming_term
 from dntm.model.extensions.word_attention import WordAttention
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.merging import merging_function
 from dntm.settings import read_json
 
-NAMING = ("W_dx", "b", "naming.s")
+NAMING = ("W_dx", "b", "naming.s", "naming.t")
 """Further parameters, if gaps were named."""
 FORMAT_VERSION = 3
 LENGTH = 0.3
@@ -54,7 +54,7 @@ class PretrainedEncoder:
     share: Float[Tensor, " vocabulary"]
     """The probability of each row as a negative sample."""
     naming: dict[str, Tensor] = field(default_factory=dict)
-    """If gaps were named: the initial values of x_e = W_dx d + b and s (`W_dx`, `b`, `naming.s`),
+    """If gaps were named: the initial values of x_e = W_dx d + b and s_n (`W_dx`, `b`, `naming.*`),
     and the parameters of the merging function (`merging.*`)."""
     merging: Merging | None = None
     """How the contexts of a word were merged; None if each was named alone."""
@@ -154,6 +154,7 @@ class PretrainedEncoder:
                 _set(model.W_dy, W_dy, "W_dy")
             if (naming := naming_term(model.terms)) is not None:
                 naming.s.copy_(self.naming["naming.s"])
+                naming.t.copy_(self.naming["naming.t"])
             if model.memory.merging is not None and self.merging == model.config.merging:
                 for name, parameter in model.memory.merging.named_parameters():
                     _set(parameter, self.naming[f"merging.{name}"], f"merging.{name}")
@@ -214,7 +215,7 @@ def _check(tensors: dict[str, Tensor], rows: int, merging: Merging | None, path:
         expected = {f"encoder.{name}": p.detach() for name, p in encoder.named_parameters()}
         expected |= {"x": torch.empty(rows, embedding_dim), "share": torch.empty(rows)}
         if merging is not None or tensors.keys() & set(NAMING):
-            shapes = ((embedding_dim, context_dim), (embedding_dim,), ())
+            shapes = ((embedding_dim, context_dim), (embedding_dim,), (), (MENTIONS,))
             expected |= {n: torch.empty(s) for n, s in zip(NAMING, shapes, strict=True)}
         if merging is not None:
             function = merging_function(merging, context_dim)

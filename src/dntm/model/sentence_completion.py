@@ -249,13 +249,15 @@ class GapNaming(SentenceCompletion):
             h_backward.index_select(0, at),
             partial(self._sentence_words, texts, np.nonzero(named)[0]),
         )
-        x_hat = self._name(d if self.merging is None else self._merged(d, answers))
+        nth = _occurrence(answers) if self.merging else np.zeros_like(answers)
+        x_hat = self._name(d if self.merging is None else self._merged(d, answers, nth))
         length: Tensor = x_hat.norm(dim=1).mean() / self.x.detach().norm(dim=1).mean()
         nats = self.naming.loss(
             x_hat,
             nn.functional.embedding(self._indices(candidates), self.x),
             self._indices(np.searchsorted(candidates, answers)),
             torch.from_numpy(log_included).to(self.x.device),
+            self._indices(nth + 1),
         )
         return nats + len(answers) * LENGTH_COST * (length - 1).square()
 
@@ -267,17 +269,18 @@ class GapNaming(SentenceCompletion):
         return torch.addmm(self.b, d, self.W_dx.t())
 
     def _merged(
-        self, contexts: Float[Tensor, "gaps context_dim"], words: Int[np.ndarray, " gaps"]
+        self,
+        contexts: Float[Tensor, "gaps context_dim"],
+        words: Int[np.ndarray, " gaps"],
+        nth: Int[np.ndarray, " gaps"],
     ) -> Float[Tensor, "gaps context_dim"]:
         """For each gap, d merged from the contexts of its word so far."""
         assert self.merging is not None
-        order = np.argsort(words, kind="stable")
-        ordered = words[order]
-        nth = np.arange(len(order)) - np.searchsorted(ordered, ordered)
         merger = self.merging.bind()
         inputs = merger.inputs(contexts)
         # Round n merges the n-th context of every word that has one.
-        rounds = [order[nth == n] for n in range(int(nth.max()) + 1)]
+        order = np.argsort(words, kind="stable")
+        rounds = [order[nth[order] == n] for n in range(int(nth.max()) + 1)]
         states = [self.merging.initial(contexts).expand(len(rounds[0]), -1)]
         before = words[rounds[0]]
         for gaps in rounds:
@@ -302,4 +305,13 @@ class GapNaming(SentenceCompletion):
         after: Tensor,
     ) -> Tensor:
         x_hat = self._name(super()._contexts(layout, sentences, before, after))
-        return self.naming.s * nn.functional.normalize(x_hat, dim=1)
+        first = torch.ones(1, dtype=torch.long, device=x_hat.device)
+        return self.naming.scale(first) * nn.functional.normalize(x_hat, dim=1)
+
+
+def _occurrence(words: Int[np.ndarray, " gaps"]) -> Int[np.ndarray, " gaps"]:
+    """How often the word of each gap occurs before it."""
+    order = np.argsort(words, kind="stable")
+    ordered, nth = words[order], np.empty_like(words)
+    nth[order] = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+    return nth

@@ -203,4 +203,5 @@ def _of_language_model(folder: Path) -> tuple[dict[str, Tensor], Sequence[str]]:
     weights = {f"encoder.{n}": v for n, v in encoder.state_dict().items()}
     weights["x"] = torch.cat((x[: entities.start], x[entities.stop :]))
     weights |= {"W_dx": trained.x.W_dx.detach(), "b": x[entities].mean(0)}
-    return weights | {"naming.s": naming.s.detach()}, vocabulary.words
+    weights |= {f"naming.{n}": value for n, value in naming.state_dict().items()}
+    return weights, vocabulary.words

@@ -2,9 +2,10 @@
 
 If a known word is replaced by an entity number, the correct word is known. After each mention
 
-    p(w | e, i) = softmax_w( s cos(x_e, x_w) ),   x_e = W_dx d_{e,i} + b_e^x (Eq. 9)
+    p(w | e, i) = softmax_w( s_n cos(x_e, x_w) ),   x_e = W_dx d_{e,i} + b_e^x (Eq. 9)
 
-over the words of the vocabulary; s is learned. This loss trains x_e to resemble the embedding of
+over the words of the vocabulary. The scale s_n = s exp(t_n) after the n-th mention is learned: more
+contexts leave less doubt. This loss trains x_e to resemble the embedding of
 the hidden word, so that the words nearest to an unknown word indicate its meaning.
 
 Departure: the paper has no such loss. `--model.extensions naming` adds s to a variant with dynamic
@@ -26,22 +27,34 @@ START = 10.0
 """The scale s before training."""
 FREQUENT = 100
 """This many of the most frequent words are never hidden."""
+MENTIONS = 6
+"""From this mention on the scale is the same."""
 HELD_OUT = 20
 """Of the other words, one in this many is held out."""
 
 
 class Naming(Term):
-    """The scale s of the cosines; it does not change the query."""
+    """The scales of the cosines; they do not change the query."""
 
     def __init__(self) -> None:
         super().__init__()
         self.s = nn.Parameter(torch.tensor(START))
+        self.t = nn.Parameter(torch.zeros(MENTIONS))
+
+    def scale(self, mentions: Int[Tensor, "*named"]) -> Float[Tensor, "*named"]:
+        """The scale s_n after each number of mentions."""
+        return self.s * self.t[mentions.clamp(1, MENTIONS) - 1].exp()
 
     def word_logits(
-        self, x_e: Float[Tensor, "named dim"], x: Float[Tensor, "vocabulary dim"]
+        self,
+        x_e: Float[Tensor, "named dim"],
+        x: Float[Tensor, "vocabulary dim"],
+        mentions: Int[Tensor, " named"] | None = None,
     ) -> Float[Tensor, "named vocabulary"]:
-        """The logits s cos(x_e, x_w) of every word w."""
-        scaled = self.s * nn.functional.normalize(x_e, dim=1)
+        """The logits s_n cos(x_e, x_w) of every word w; n is 1 if omitted."""
+        if mentions is None:
+            mentions = torch.ones(len(x_e), dtype=torch.long, device=x_e.device)
+        scaled = self.scale(mentions).unsqueeze(1) * nn.functional.normalize(x_e, dim=1)
         return scaled @ nn.functional.normalize(x, dim=1).t()
 
     def loss(
@@ -50,13 +63,14 @@ class Naming(Term):
         x: Float[Tensor, "candidates dim"],
         answers: Int[Tensor, " named"],
         log_included: Float[Tensor, " candidates"] | None = None,
+        mentions: Int[Tensor, " named"] | None = None,
     ) -> Float[Tensor, ""]:
         """The sum of -log p(answer) in nats; answers are indices of candidates.
 
         `log_included` is the log of the probability with which each candidate was drawn: a drawn
         candidate stands for those that were not.
         """
-        logits = self.word_logits(x_e, x)
+        logits = self.word_logits(x_e, x, mentions)
         if log_included is not None:
             logits = logits - log_included
         return nn.functional.cross_entropy(logits, answers, reduction="sum")
