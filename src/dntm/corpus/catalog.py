@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pooch
 
@@ -93,8 +93,7 @@ CORPORA = {
 }
 
 
-@dataclass(frozen=True)
-class Located:
+class Located(NamedTuple):
     """A corpus on this machine."""
 
     documents: Path
