@@ -174,12 +174,8 @@ Key = tuple[str, str]
 FRACTIONS = (0.8, 0.1, 0.1)
 _HEADING = re.compile(r"##+\s+(\S+)$")
 _SPLIT_NAMES: dict[str, Split] = {
-    "train": "train",
-    "training": "train",
-    "dev": "dev",
-    "development": "dev",
-    "valid": "dev",
-    "validation": "dev",
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("dev", "development", "valid", "validation"), "dev"),
     "test": "test",
 }
 
