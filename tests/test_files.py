@@ -18,32 +18,22 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
+def test_a_folder_is_replaced_as_a_whole_and_an_error_leaves_it_unchanged(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
     fill(target, "old")
 
-    with files.new_folder(target, overwrite=True) as folder:
-        fill(folder, "new")
-
-    assert (target / "content.txt").read_text() == "new"
-    assert names(tmp_path) == ["target"]
-
-
-def test_an_error_leaves_the_previous_folder_unchanged(tmp_path: Path) -> None:
-    target = tmp_path / "target"
-    target.mkdir()
-    fill(target, "old")
-
-    def interrupted() -> None:
+    def replaced(error: type[Exception] | None = None) -> str:
         with files.new_folder(target, overwrite=True) as folder:
-            fill(folder, "half")
-            raise RuntimeError
+            fill(folder, "new")
+            if error:
+                raise error
+        return (target / "content.txt").read_text()
 
     with pytest.raises(RuntimeError):
-        interrupted()
-
+        replaced(RuntimeError)
     assert (target / "content.txt").read_text() == "old"
+    assert replaced() == "new"
     assert names(tmp_path) == ["target"]
 
 

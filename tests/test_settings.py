@@ -9,7 +9,7 @@ import pytest
 import dntm
 from dntm.corpus.anonymize import AnonymizeConfig
 from dntm.corpus.dataset_builder import BuildConfig
-from dntm.settings import merged, read_yaml, settle, to_yaml
+from dntm.settings import merged, read_yaml, settle
 from dntm.study.config import StudyConfig
 from dntm.training.config import EncoderConfig
 
@@ -48,13 +48,6 @@ def test_values_become_what_their_types_say() -> None:
         folder=Path("y"), files=(Path("a"), Path("b")), pair=(2, "b"), inner=Inner(share=1.0)
     )
     assert isinstance(found.inner.share, float)
-
-
-def test_settings_come_back_from_yaml_as_they_were(tmp_path: Path) -> None:
-    config = Outer(folder=Path("y"), files=(Path("a"),), limit=3, inner=Inner(kind="two"))
-    (tmp_path / "x.yaml").write_text(to_yaml(config))
-
-    assert merged(OUTER, read_yaml(tmp_path / "x.yaml"), "x.yaml") == config
 
 
 @pytest.mark.parametrize(
@@ -99,23 +92,6 @@ def test_a_value_that_does_not_fit_is_named_in_few_words(
 def test_python_refuses_what_yaml_refuses(make: Any) -> None:
     with pytest.raises(ValueError, match="expected"):
         make()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "build: {nested: inner}",
-        "training: {schedule: linear}",
-        "corpus: 5",
-        "1: 2",
-        "null: 2",
-    ],
-)
-def test_a_study_with_a_wrong_setting_is_refused_in_one_sentence(text: str, tmp_path: Path) -> None:
-    (tmp_path / "study.yaml").write_text(text)
-
-    with pytest.raises(ValueError, match=r"study\.yaml: .*, expected"):
-        StudyConfig.from_yaml(tmp_path / "study.yaml")
 
 
 @pytest.mark.parametrize(

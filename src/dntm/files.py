@@ -150,16 +150,10 @@ def _is_running(process: int) -> bool:
 def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold the lock file while the block runs; `waiting` is called if another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    held = FileLock(path)
-    try:
-        held.acquire(timeout=0)
-    except Timeout:
+    if is_locked(path):
         waiting()
-        held.acquire()
-    try:
+    with FileLock(path):
         yield
-    finally:
-        held.release()
 
 
 def is_locked(path: Path) -> bool:

@@ -103,26 +103,6 @@ def conll_line(cell: str) -> bytes:
     return f"d 0 0 word X * - - - - * {cell}\n".encode()
 
 
-def counted(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
-    """How many lines of Python the work takes: the same on every machine."""
-    import sys
-
-    lines = 0
-
-    def tracer(_frame: object, _event: str, _argument: object) -> object:
-        nonlocal lines
-        lines += 1
-        return tracer
-
-    monkeypatch.setattr(sys, "stderr", sys.stderr)
-    sys.settrace(tracer)  # type: ignore[arg-type]
-    try:
-        work()
-    finally:
-        sys.settrace(None)
-    return lines
-
-
 def nested(count: int) -> bytes:
     opened = "".join(conll_line(f"({k}").decode() for k in range(count))
     closed = "".join(conll_line(f"{k})").decode() for k in reversed(range(count)))
@@ -133,27 +113,6 @@ def crossing(count: int) -> bytes:
     words = [f"Entity=(e{k}" for k in range(count)] + [f"Entity=e{k})" for k in range(count)]
     rows = "".join(f"{n}\tw" + "\t_" * 7 + f"\t{cell}\n" for n, cell in enumerate(words, start=1))
     return f"# newdoc id = d\n{rows}\n".encode()
-
-
-@pytest.mark.parametrize("shape", [nested, crossing])
-def test_nested_and_crossing_mentions_take_work_in_proportion(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: Callable[[int], bytes]
-) -> None:
-    def read(count: int) -> int:
-        path = tmp_path / f"{count}"
-        path.write_bytes(shape(count))
-        old = shape is nested
-        blocks, parse = (
-            (conll.blocks_2012, conll.parse_2012) if old else (conll.blocks_u, conll.parse_u)
-        )
-        [block] = blocks(path)
-
-        def work() -> None:
-            find_entities(parse(block), ("chains",), LEXICON, AnonymizeConfig(keep_single=True))
-
-        return counted(monkeypatch, work)
-
-    assert read(160) < 2.5 * read(80)
 
 
 BOMBS: dict[str, Callable[[int], tuple[str, bytes]]] = {
@@ -169,6 +128,8 @@ BOMBS: dict[str, Callable[[int], tuple[str, bytes]]] = {
     "blanks": lambda n: ("text", b"\n \n" * n + b"a"),
     "one word": lambda n: ("text", b"a" * n),
     "capitals": lambda n: ("text", b"Ab " * n),
+    "nested": lambda n: ("2012", nested(n)),
+    "crossing": lambda n: ("u", crossing(n)),
 }
 
 
@@ -187,7 +148,8 @@ def test_a_text_of_250_kb_of_any_shape_is_read_at_once(tmp_path: Path, name: str
     problems = []
     for block in blocks(path):
         try:
-            parse(block)
+            everything = AnonymizeConfig(keep_single=True)
+            find_entities(parse(block), ("chains",), LEXICON, everything)
         except InputError as error:
             problems.append(str(error))
 

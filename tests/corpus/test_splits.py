@@ -1,11 +1,8 @@
-import json
 from pathlib import Path
 
 import pytest
 
-from dntm.corpus.catalog import split_of_file, splits_by_fraction, splits_by_ids
-from dntm.corpus.dataset import Dataset
-from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
+from dntm.corpus.catalog import dev_as_test, split_of_file, splits_by_fraction, splits_by_ids
 from dntm.corpus.document import InputError
 
 
@@ -44,20 +41,28 @@ def test_a_folder_of_id_files_and_a_file_of_pairs_are_read(tmp_path: Path) -> No
     assert splits_by_ids(pairs) == {"a": "test", "c": "dev"}
 
 
-def test_a_document_in_two_splits_is_named(tmp_path: Path) -> None:
-    (tmp_path / "train.ids").write_text("a\n")
-    (tmp_path / "dev.ids").write_text("b\na\n")
+@pytest.mark.parametrize(
+    ("train", "dev", "problem"),
+    [
+        ("a\n", "b\na\n", r"dev.ids, line 2: 'a' is in train and in dev"),
+        ("", "", "names no document"),
+    ],
+)
+def test_a_document_in_two_splits_or_in_none_is_an_error(
+    tmp_path: Path, train: str, dev: str, problem: str
+) -> None:
+    (tmp_path / "train.ids").write_text(train)
+    (tmp_path / "dev.ids").write_text(dev)
 
-    with pytest.raises(InputError, match=r"dev.ids, line 2: 'a' is in train and in dev"):
+    with pytest.raises(InputError, match=problem):
         splits_by_ids(tmp_path)
 
 
 def test_a_malformed_list_of_ids_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "ids.txt"
-    path.write_text("a train\nb nowhere\n")
+    (tmp_path / "ids.txt").write_text("a train\nb nowhere\n")
 
     with pytest.raises(InputError, match="line 2: found 'b nowhere'"):
-        splits_by_ids(path)
+        splits_by_ids(tmp_path / "ids.txt")
 
 
 def test_a_fraction_is_seeded_exact_and_independent_of_order() -> None:
@@ -71,41 +76,12 @@ def test_a_fraction_is_seeded_exact_and_independent_of_order() -> None:
     assert [splits.count(s) for s in ("train", "dev", "test")] == [40, 5, 5]
 
 
-def listed(folder: Path, *, test: str = "") -> Path:
-    """Twenty documents of train and two of dev, as JSON lines and as lists of ids."""
-    folder.mkdir()
-    names = [f"d{i}" for i in range(22)]
-    lines = (json.dumps({"doc_key": name, "sentences": [["a"]], "clusters": []}) for name in names)
-    (folder / "all.jsonl").write_text("\n".join(lines) + "\n")
-    (folder / "train.ids").write_text("\n".join(names[:20]))
-    (folder / "dev.ids").write_text("\n".join(names[20:]))
-    (folder / "test.ids").write_text(test)
-    return folder
+def test_dev_as_test_holds_a_part_of_train_out_for_dev() -> None:
+    keys = [(f"d{i}", "all.jsonl") for i in range(22)]
 
+    splits = dev_as_test(keys, ["train"] * 20 + ["dev"] * 2, seed=1)
 
-def test_dev_as_test_holds_a_part_of_train_out_for_dev(tmp_path: Path) -> None:
-    folder = listed(tmp_path / "c")
-    reading = ReadConfig(splits=folder, dev_as_test=True)
-
-    build_dataset(str(folder / "all.jsonl"), tmp_path / "out", reading, BuildConfig())
-
-    dataset = Dataset.open(tmp_path / "out")
-    held = {split: [d.name for d in dataset.documents(split)] for split in dataset.splits}
-    assert held["test"] == ["d20", "d21"]
-    assert len(held["dev"]) == 2
-    assert sorted(held["train"] + held["dev"]) == sorted(f"d{i}" for i in range(20))
-
-
-def test_dev_as_test_is_refused_where_there_is_a_test_split(tmp_path: Path) -> None:
-    folder = listed(tmp_path / "c", test="d22")
-    lines = (folder / "all.jsonl").read_text()
-    lines += '{"doc_key": "d22", "sentences": [["x"]], "clusters": []}\n'
-    (folder / "all.jsonl").write_text(lines)
-
-    with pytest.raises(ValueError, match="20 in train, 2 in dev and 1 in test"):
-        build_dataset(
-            str(folder / "all.jsonl"),
-            tmp_path / "out",
-            ReadConfig(splits=folder, dev_as_test=True),
-            BuildConfig(),
-        )
+    assert splits[20:] == ["test", "test"]
+    assert (splits.count("train"), splits.count("dev")) == (18, 2)
+    with pytest.raises(ValueError, match="20 in train, 1 in dev and 1 in test"):
+        dev_as_test(keys, ["train"] * 20 + ["dev", "test"], seed=1)

@@ -170,15 +170,6 @@ def test_mean_surprisal_is_the_mean_entropy_that_the_ideal_reader_predicts(
     assert abs(mean) < 4 * math.sqrt(variance / len(excess))
 
 
-def test_ideal_holds_a_log_probability_for_each_token_and_each_end(
-    sample: list[AnonymizedDocument],
-) -> None:
-    for story in sample:
-        assert story.ideal == ideal_log_probabilities(story.sentences)
-        assert [len(s) + 1 for s in story.sentences] == [len(s) for s in story.ideal]
-        assert len(story.sentences) == SENTENCES
-
-
 def test_entities_are_numbered_by_first_appearance_and_keep_their_names(
     sample: list[AnonymizedDocument],
 ) -> None:
@@ -186,6 +177,8 @@ def test_entities_are_numbered_by_first_appearance_and_keep_their_names(
         mentions = [t for sentence in story.sentences for t in sentence if isinstance(t, int)]
         named = list(zip(mentions, story.surfaces, strict=True))
 
+        assert story.ideal == ideal_log_probabilities(story.sentences)
+        assert len(story.sentences) == SENTENCES
         assert list(dict.fromkeys(mentions)) == list(range(1, story.entities + 1))
         assert story.entities <= ENTITIES
         assert len({name for _, (name,) in named}) == len(set(named)) == story.entities

@@ -22,21 +22,21 @@ store: {min_count: 1, held_out: 0.05}
 """
 
 
-def write_corpus(folder: Path) -> Path:
+def write_corpus(folder: Path, stories: int = 60, lines: int = 2000) -> Path:
     """Stories in which each person always does the same, and the settings of the study."""
     rng = random.Random(5)
-    lines = []
-    for number in range(60):
+    documents = []
+    for number in range(stories):
         people = dict(zip(("Ann", "Bo"), rng.sample(sorted(ACTS), 2), strict=True))
         order = ["Ann", "Bo", *(rng.choice(sorted(people)) for _ in range(6))]
         sentences = [[who, *ACTS[people[who]].split(), "."] for who in order]
         clusters = [[[4 * s, 4 * s] for s, who in enumerate(order) if who == p] for p in people]
         document = {"doc_key": f"d{number}", "sentences": sentences, "clusters": clusters}
-        lines.append(json.dumps(document))
-    (folder / "stories.jsonl").write_text("\n".join(lines) + "\n")
+        documents.append(json.dumps(document))
+    (folder / "stories.jsonl").write_text("\n".join(documents) + "\n")
     (folder / "settings.yaml").write_text(SETTINGS)
     acts = [f"The {who} {act} .\n" for who, act in ACTS.items()]
-    (folder / "text.txt").write_text("".join(rng.choice(acts) for _ in range(2000)))
+    (folder / "text.txt").write_text("".join(rng.choice(acts) for _ in range(lines)))
     return folder / "stories.jsonl"
 
 

@@ -3,7 +3,6 @@
 import csv
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,8 +19,6 @@ from dntm.study.results import read_results
 from dntm.study.tables import table_3
 from tests.study.synthetic import PAPER_LIKE, study
 
-VOID = {"meta", "br"}
-
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> StudyFolder:
@@ -30,59 +27,24 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> StudyFolder:
     return folder
 
 
-class Tags(HTMLParser):
-    """Checks that every tag is closed in order, and collects names and references."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.names: list[str] = []
-        self.references: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in VOID:
-            self.open.append(tag)
-        self._attributes(attrs)
-
-    def handle_startendtag(self, _tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._attributes(attrs)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def _attributes(self, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if name == "id":
-                self.names.append(value or "")
-            if name in ("href", "src", "xlink:href"):
-                self.references.append(value or "")
-
-
-def read_page(page: str) -> Tags:
-    tags = Tags()
-    tags.feed(page)
-    tags.close()
-    return tags
+def parsed(page: str) -> ElementTree.Element:
+    """The elements of a page, all of which are closed in order."""
+    return ElementTree.fromstring(re.sub(r"<(meta|br)\b([^>]*)>", r"<\1\2/>", page))
 
 
 def test_the_page_is_well_formed_and_refers_to_nothing_outside_itself(made: StudyFolder) -> None:
     page = (made.report / "report.html").read_text()
 
-    tags = read_page(page)
+    attributes = [item for element in parsed(page).iter() for item in element.items()]
 
-    assert tags.open == []
-    assert len(tags.names) == len(set(tags.names))
-    assert all(r.startswith("#") and r[1:] in tags.names for r in tags.references)
+    names = [value for name, value in attributes if name == "id"]
+    assert len(names) == len(set(names))
+    references = [value for name, value in attributes if name.endswith(("href", "src"))]
+    assert all(r.startswith("#") and r[1:] in names for r in references)
     assert "<script" not in page
     assert "@import" not in page
-    addresses = set(re.findall(r"https?://[^\s\"'<)]+", page))
-    assert all(
-        address.startswith("http://www.w3.org/")
-        or "purl.org" in address
-        or "matplotlib.org" in address
-        or "creativecommons" in address
-        for address in addresses
-    )
+    known = r"http://www\.w3\.org|purl\.org|matplotlib\.org|creativecommons"
+    assert all(re.search(known, url) for url in re.findall(r"https?://[^\s\"'<)]+", page))
 
 
 def test_names_of_files_are_escaped(tmp_path: Path) -> None:
@@ -95,7 +57,7 @@ def test_names_of_files_are_escaped(tmp_path: Path) -> None:
     assert "&lt;b&gt;x&amp;y|*_.jsonl" in page
     assert "<b>" not in page
     assert r"\<b\>x&y\|\*\_.jsonl" in text
-    assert read_page(page).open == []
+    assert parsed(page) is not None
 
 
 def test_figures_are_well_formed_and_have_no_date(made: StudyFolder) -> None:

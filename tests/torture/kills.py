@@ -22,38 +22,23 @@ from dntm.cli.main import main
 from dntm.corpus.dataset import Dataset
 from dntm.training import run_folder
 from dntm.training.run_folder import RunFolder
+from tests.study import small_study
 from tests.torture.trying import Tally
 
 SIZES = [f"--model.{name}-dim=8" for name in ("embedding", "hidden", "encoder", "context")]
 ENOUGH = 600.0
 """Seconds after which a command that nobody kills has hung."""
-ACTS = ("forged iron", "kneaded dough", "sang songs", "sold salt")
 
 
-def write_corpus(folder: Path) -> Path:
+def write_corpus(folder: Path) -> None:
     """Write the corpus and the text; each attack builds what it needs and leaves it complete."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rng = random.Random(5)
-    for split, count in (("train", 24), ("dev", 4), ("test", 4)):
-        lines = [json.dumps({"doc_key": f"{split}{n}", **_story(rng)}) for n in range(count)]
-        (folder / "corpus").mkdir(exist_ok=True)
-        (folder / "corpus" / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
-    text = "".join(f"{rng.choice(('Ann', 'Bo'))} {rng.choice(ACTS)} again.\n" for _ in range(400))
-    (folder / "words.txt").write_text(text)
-    return folder
-
-
-def _story(rng: random.Random) -> dict[str, object]:
-    people = dict(zip(("Ann", "Bo"), rng.sample(ACTS, 2), strict=True))
-    order = [rng.choice(sorted(people)) for _ in range(6)]
-    sentences = [[who, *people[who].split(), "."] for who in order]
-    clusters = [[[4 * s, 4 * s] for s, name in enumerate(order) if name == who] for who in people]
-    return {"sentences": sentences, "clusters": clusters}
+    folder.mkdir(parents=True)
+    small_study.write_corpus(folder, stories=30, lines=400)
 
 
 def _build(folder: Path, target: str) -> list[str]:
     where = ["--output-dir", str(folder / target), "--max-entities=2", "--keep-single"]
-    return ["data", "build", str(folder / "corpus"), *where]
+    return ["data", "build", str(folder / "stories.jsonl"), *where]
 
 
 def _train(folder: Path, target: str) -> list[str]:
@@ -63,7 +48,7 @@ def _train(folder: Path, target: str) -> list[str]:
 
 
 def _pretrain(folder: Path) -> list[str]:
-    where = ["--text", str(folder / "words.txt"), "--output-dir", str(folder / "pretraining")]
+    where = ["--text", str(folder / "text.txt"), "--output-dir", str(folder / "pretraining")]
     sizes = ["--model.embedding-dim=8", "--model.encoder-dim=8", "--store.min-count=1"]
     recipe = ["--training.iterations=30", "--training.batch=16", "--training.validations=3"]
     return ["pretrain", *where, *sizes, "--store.held-out=0.1", *recipe]

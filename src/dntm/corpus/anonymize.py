@@ -83,7 +83,10 @@ def mark_words(marked: Document, kinds: Collection[str], lexicon: Lexicon, since
     if since == "first":
         find = EntityFinder(lexicon, kinds, first).read
     elif "unknown" in kinds:
-        repeated = repeated_unknown_words(marked.words(), lexicon)
+        unknown = (w for w in marked.words() if w[0].isalpha() and w not in lexicon)
+        counts = Counter(map(lexicon.spelled, unknown))
+        twice = (word for word, count in counts.items() if count > 1)
+        repeated = {word: number for number, word in enumerate(twice)}
 
         def find(words: Sequence[str], taken: Collection[int] = ()) -> list[Span]:
             return [
@@ -171,13 +174,6 @@ def find_names(document: Document) -> list[list[Mention]]:
                 key = tuple(words[span[0] : span[-1] + 1])
                 chains.setdefault(key, []).append(Mention(s, span[0], span[-1] + 1))
     return list(chains.values())
-
-
-def repeated_unknown_words(words: Iterable[str], lexicon: Lexicon) -> dict[str, int]:
-    """A number for every unknown word, as the vocabulary spells it, that occurs twice or more."""
-    counts = Counter(lexicon.spelled(w) for w in words if w[0].isalpha() and w not in lexicon)
-    repeated = (word for word, count in counts.items() if count > 1)
-    return {word: number for number, word in enumerate(repeated)}
 
 
 def _start(words: Sequence[str]) -> int:

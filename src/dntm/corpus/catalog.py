@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pooch
 
@@ -93,8 +93,7 @@ CORPORA = {
 }
 
 
-@dataclass(frozen=True)
-class Located:
+class Located(NamedTuple):
     """A corpus on this machine."""
 
     documents: Path
@@ -175,12 +174,8 @@ Key = tuple[str, str]
 FRACTIONS = (0.8, 0.1, 0.1)
 _HEADING = re.compile(r"##+\s+(\S+)$")
 _SPLIT_NAMES: dict[str, Split] = {
-    "train": "train",
-    "training": "train",
-    "dev": "dev",
-    "development": "dev",
-    "valid": "dev",
-    "validation": "dev",
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("dev", "development", "valid", "validation"), "dev"),
     "test": "test",
 }
 
@@ -306,10 +301,6 @@ def dev_as_test(keys: Sequence[Key], splits: Sequence[str | None], seed: int) ->
             "--dev-as-test needs documents in train and dev and none in test, found "
             f"{held['train']} in train, {held['dev']} in dev and {held['test']} in test"
         )
-    train = sorted(name for name, split in by_name.items() if split == "train")
-    random.Random(seed).shuffle(train)
-    dev = set(train[: max(1, round(0.1 * len(train)))])
-    return [
-        "dev" if name in dev else "test" if by_name[name] == "dev" else by_name[name]
-        for name, _ in keys
-    ]
+    train = [name for name, split in by_name.items() if split == "train"]
+    new: dict[str, Split] = splits_by_fraction(train, (0.9, 0.1, 0.0), seed)
+    return [new.get(name, "test" if by_name[name] == "dev" else None) for name, _ in keys]

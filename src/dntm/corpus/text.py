@@ -124,17 +124,13 @@ def sentences_in(
     for number, (begin, end) in enumerate(_paragraphs(text, documents)):
         letters, forms, starts = _letters(text[begin:end])
         for start, stop in sentence_bounds(letters, inline=inline):
-            if not spans and starts is None:
-                if words := pattern.findall(letters, start, stop):
-                    yield Sentence(words, [], number)
-                continue
-            found = [match.span() for match in pattern.finditer(letters, start, stop)]
-            if found and starts is None:
-                words = [letters[a:b] for a, b in found]
-                yield Sentence(words, [Span(begin + a, begin + b) for a, b in found], number)
-            elif found and starts is not None:
+            words, places = pattern.findall(letters, start, stop), list[Span]()
+            if spans or starts is not None:
+                found = [match.span() for match in pattern.finditer(letters, start, stop)]
                 words = ["".join(forms[a:b]) for a, b in found]
-                places = [Span(begin + starts[a], begin + starts[b]) for a, b in found]
+                at = starts or range(len(letters) + 1)
+                places = [Span(begin + at[a], begin + at[b]) for a, b in found]
+            if words:
                 yield Sentence(words, places, number)
 
 

@@ -5,11 +5,11 @@ B-MERGING   dynamic input
 C-MERGING   dynamic output
 D-MERGING   dynamic input and output
 
-`BASELINES` are models beyond the paper, compared in a table of their own. To add a model, add it to
-`PAPER_MODELS` or `BASELINES`. `PAPER_TABLE_1`, `_3` and `_4` are the paper's own numbers.
+`BASELINES` are models beyond the paper, compared in a table of their own. `PAPER_TABLE_1`, `_3` and
+`_4` are the paper's own numbers.
 
 A recipe is a model size with training settings, for `dntm train`, `dntm pretrain` and the presets
-of `dntm reproduce`. `recipes.yaml` has all of them; `paper` is that of Section 5.1.
+of `dntm reproduce`; `paper` is that of Section 5.1. `recipes.yaml` has all models and recipes.
 
 Departure: all recipes except `paper`.
 
@@ -30,7 +30,7 @@ from dntm.corpus.catalog import CORPORA
 from dntm.corpus.dataset_builder import PAPERS_BUILD, BuildConfig, ReadConfig
 from dntm.corpus.token_store import StoreConfig
 from dntm.files import write_text
-from dntm.model.config import LETTERS, Extension, Merging, ModelConfig, Variant
+from dntm.model.config import Extension, Merging, ModelConfig, Variant
 from dntm.settings import merged, read_yaml, settle, to_yaml
 from dntm.training.config import EncoderConfig, PretrainRecipe, Recipe
 
@@ -42,12 +42,6 @@ MERGING_TITLES: dict[Merging, str] = {
     "max": "Max pooling",
     "latest": "Only latest",
 }
-_TITLES = {
-    "A": "Baseline (A)",
-    "B": "Only dynamic input (B)",
-    "C": "Only dynamic output (C)",
-    "D": "Dynamic input and output (D)",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +50,7 @@ class StudyModel:
 
     name: str
     """Name of its runs: A, D-gru-relu."""
-    title: str
+    title: str = ""
     """Name in the tables."""
     letter: str = ""
     """The paper's letter; models with the same letter form a block of Table 3. Empty for models
@@ -91,61 +85,22 @@ class StudyModel:
         )
 
 
-def _paper_model(letter: str, merging: Merging = "gru-relu") -> StudyModel:
-    name = letter if letter == "A" else f"{letter}-{merging}"
-    return StudyModel(
-        name=name, title=_TITLES[letter], letter=letter, variant=LETTERS[letter], merging=merging
-    )
-
-
-def _extended(letter: str, name: str, *extensions: Extension) -> StudyModel:
-    return StudyModel(
-        name=f"{letter}-{name}",
-        title=f"{_TITLES[letter]}, {', '.join(extensions)}",
-        variant=LETTERS[letter],
-        extensions=extensions,
-    )
-
-
-PAPER_MODELS = (
-    _paper_model("A"),
-    *(_paper_model(letter, merging) for letter in "BCD" for merging in MERGING_TITLES),
-)
-BASELINES = (
-    StudyModel(name="n-gram", title="5-gram, modified Kneser-Ney", kind="n-gram"),
-    StudyModel(name="A-cache", title=f"{_TITLES['A']}, neural cache", kind="cache", base="A"),
-    StudyModel(
-        name="D-cache", title=f"{_TITLES['D']}, neural cache", kind="cache", base="D-gru-relu"
-    ),
-    StudyModel(name="A-transformer", title="Transformer (A)", core="transformer"),
-    StudyModel(
-        name="D-transformer", title="Transformer (D)", core="transformer", variant=LETTERS["D"]
-    ),
-    StudyModel(name="entity-nlm", title="EntityNLM", extensions=("entity-nlm",)),
-    _extended("A", "salience", "salience"),
-    _extended("D", "salience", "salience"),
-    _extended("A", "pointer", "salience", "pointer"),
-    _extended("D", "pointer", "salience", "pointer"),
-)
-MODELS: dict[str, StudyModel] = {model.name: model for model in (*PAPER_MODELS, *BASELINES)}
+_RECIPES = read_yaml(Path(__file__).with_name("recipes.yaml"))
+MODELS: dict[str, StudyModel] = {
+    name: merged(StudyModel(name=name), values, name) for name, values in _RECIPES["models"].items()
+}
 """All models by name, in the order of the tables."""
-
-TABLE_1_ROWS = (
-    "# of documents",
-    "Avg. # of sentences",
-    "Avg. # of unique entities",
-    "... occurring more than once",
-    "Avg. # of occurrences of an entity",
-)
+PAPER_MODELS = tuple(model for model in MODELS.values() if model.letter)
+BASELINES = tuple(model for model in MODELS.values() if not model.letter)
 _PAPER = read_yaml(Path(__file__).with_name("paper_results.yaml"))
-PAPER_TABLE_1: dict[str, list[float]] = _PAPER["table_1"]
+TABLE_1_ROWS: list[str] = _PAPER["table_1"]["rows"]
+PAPER_TABLE_1: dict[str, list[float]] = _PAPER["table_1"]["splits"]
 PAPER_TABLE_3: dict[str, dict[str, float]] = {
     model: dict(zip(_PAPER["table_3"]["columns"], numbers, strict=True))
     for model, numbers in _PAPER["table_3"]["rows"].items()
 }
 PAPER_TABLE_4: dict[str, list[float]] = _PAPER["table_4"]
 
-_RECIPES = read_yaml(Path(__file__).with_name("recipes.yaml"))
 RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
     name: (
         merged(ModelConfig(), values["model"], name),

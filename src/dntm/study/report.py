@@ -173,20 +173,6 @@ _LINES: dict[str, dict[str, Any]] = {
     "A": {"color": _BLUE, "marker": "o", "linestyle": "--"},
     "D-gru-relu": {"color": _ORANGE, "marker": "s", "linestyle": "-"},
 }
-_STYLE: dict[Any, Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9.5,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "dntm",
-    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color"), _INK),
-    **dict.fromkeys(("xtick.color", "ytick.color"), _INK),
-    "grid.color": _FAINT,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
-
-
 _KINDS = {
     "position": ("all tokens, by position in the document", "Position of the token"),
     "occurrence": (
@@ -242,7 +228,7 @@ def _draw(axis: str, bands: dict[str, Band]) -> str:
     import matplotlib as mpl
     from matplotlib.figure import Figure as Drawing
 
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(fname=Path(__file__).with_name("templates") / "figure.mplstyle"):
         drawing = Drawing(figsize=(4.8, 3.2), layout="constrained")
         axes = drawing.subplots()
         for name, found in bands.items():
