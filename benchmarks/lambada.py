@@ -143,7 +143,7 @@ class Lambada:
         ends = np.cumsum([sum(map(len, text)) for text in sentences]) - 1
 
         def distribution(model: DynamicTextModel) -> Float[np.ndarray, "passages vocabulary"]:
-            window = model.plan(sentences, evictions=evictions)
+            window = model.plan(sentences, [False] * len(texts), evictions=evictions)
             state = model.initial_state(len(texts))
             _, log_p, _ = model.log_distribution(window, state, ends.tolist())
             return log_p.double().exp().numpy()
