@@ -3,7 +3,8 @@
 # make torture      damaged files and kill -9, many of each (docs/reliability.md)
 # make benchmark    speed on this machine (BENCHMARK=train, pretrain, read, data or baselines;
 #                   ARGUMENTS="--threads 1"), or plain text compared with gold annotation
-#                   (BENCHMARK=segmentation or unknown_words; ARGUMENTS=OntoGUM's folder)
+#                   (BENCHMARK=segmentation or unknown_words; ARGUMENTS=OntoGUM's folder), or
+#                   accuracy of language modeling (BENCHMARK=blimp or lambada; ARGUMENTS=FILE)
 # make docs         the API reference from the docstrings, in build/api
 # make default-model   train the bundled model again (default_model.mk)
 

@@ -91,7 +91,7 @@ class EvaluateMeaning(Threads):
         model = Scorer.load(folder_of(self.model))
         vocabulary, lexicon = model.vocabulary, Lexicon(model.vocabulary)
         places = islice(content_words(vocabulary.whole_words()), CANDIDATES)
-        candidates = np.array([*places]) + entity_rows(vocabulary.entities).stop
+        candidates = np.fromiter(places, np.int64) + entity_rows(vocabulary.entities).stop
         numbers: dict[str, Any] = {"model": self.model, "seed": self.seed}
         if self.text or rated or defined:
             baselines = {"bag of words": bag_of_words(model)}
