@@ -12,8 +12,8 @@ from dntm.corpus.vocabulary import Vocabulary
 from dntm.model import scorer
 from dntm.model.config import Extension, Variant
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.scorer import Completions, Scorer
-from tests.model.small import ALL_EXTENSIONS, build
+from dntm.model.scorer import Scorer
+from tests.model.small import ALL_EXTENSIONS, CORES, build
 
 VOCABULARY = Vocabulary(tuple("abcdef"), entities=3)
 # Entities that never return, a sentence with several gaps, one without, an empty sentence, more
@@ -61,11 +61,7 @@ def by_hand(model: DynamicTextModel, document: AnonymizedDocument) -> list[tuple
     return [(log_p[g], log_p[g:][1:].sum()) for log_p, g in zip(scores, positions, strict=True)]
 
 
-def complete(model: DynamicTextModel) -> list[Completions]:
-    return list(Scorer(model, VOCABULARY).complete((text, gaps_of(text)) for text in TEXTS))
-
-
-@pytest.mark.parametrize("core", ["lstm", "transformer"])
+@pytest.mark.parametrize("core", CORES)
 @pytest.mark.parametrize(
     ("variant", "extensions"),
     [
@@ -88,7 +84,7 @@ def test_likelihoods_are_those_of_the_text_with_each_candidate(
     monkeypatch.setattr(scorer, "TOKENS", 20)
     monkeypatch.setattr(scorer, "BATCH", 2)
 
-    found = complete(model)
+    found = Scorer(model, VOCABULARY).complete((text, gaps_of(text)) for text in TEXTS)
 
     assert [len(pairs) > 0 for pairs in expected] == [True, False, False, True, True]
     for values, pairs in zip(found, expected, strict=True):

@@ -2,17 +2,14 @@
 
 import pytest
 
+from dntm.model.config import Variant
 from dntm.model.fast.layout import WORTH_A_CUT, lay_out
-from dntm.model.fast.window import Window, plan
-from tests.model.small import BOS, EOS, A, B, C
-
-ENTITIES = 3
+from dntm.model.fast.window import Window
+from tests.model.small import BOS, EOS, A, B, C, build
 
 
 def both(documents: list[list[list[int]]], continues: list[bool] | None = None) -> Window:
-    return plan(
-        documents, entities=ENTITIES, dynamic_input=True, dynamic_output=True, continues=continues
-    )
+    return build().plan(documents, continues)
 
 
 def merges(window: Window) -> list[list[int]]:
@@ -38,23 +35,18 @@ def test_tokens_that_depend_on_no_new_state_are_read_ahead() -> None:
     assert [rest.call.tokens.tolist() for rest in second.rests] == [[A, 9], []]
 
 
-def test_contexts_that_nothing_reads_are_not_encoded() -> None:
+@pytest.mark.parametrize(
+    ("variant", "continues", "encoded"),
+    [("both", True, 4), ("both", False, 3), ("input", False, 1), ("baseline", True, 0)],
+)
+def test_contexts_that_nothing_reads_are_not_encoded(
+    variant: Variant, encoded: int, *, continues: bool
+) -> None:
     document = [[BOS, A, B, EOS], [BOS, C, EOS], [BOS, B, EOS]]
 
-    def encoded(*, dynamic_input: bool, dynamic_output: bool, continues: bool) -> int:
-        window = plan(
-            [document],
-            entities=ENTITIES,
-            dynamic_input=dynamic_input,
-            dynamic_output=dynamic_output,
-            continues=[continues],
-        )
-        return len(window.merges.state)
+    window = build(variant).plan([document], [continues])
 
-    assert encoded(dynamic_input=True, dynamic_output=True, continues=True) == 4
-    assert encoded(dynamic_input=True, dynamic_output=True, continues=False) == 3
-    assert encoded(dynamic_input=True, dynamic_output=False, continues=False) == 1
-    assert encoded(dynamic_input=False, dynamic_output=False, continues=True) == 0
+    assert len(window.merges.state) == encoded
 
 
 def test_bad_windows_are_refused() -> None:

@@ -12,14 +12,13 @@ import torch
 import dntm
 from dntm.corpus.entity_slots import encode
 from dntm.evaluation.cloze import ClozeText
-from dntm.model.language_model import DynamicTextModel
 from dntm.model.scorer import Scorer
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
 from dntm.training.language_modeling import WindowLoss
 from dntm.training.processes import device_of
+from tests.model.small import build
 
-WORDS = ("the", "cat", "sat", "on", "a", "mat")
-VOCABULARY = dntm.Vocabulary(WORDS, entities=3)
+VOCABULARY = dntm.Vocabulary(("the", "cat", "sat", "on", "a", "mat"), entities=3)
 DOCUMENT = dntm.AnonymizedDocument(
     name="d", sentences=[[1, "sat", "on", 2], ["the", 1, "sat"], ["a", "mat"], [2, "sat", 1, 2]]
 )
@@ -28,7 +27,6 @@ CROWDED = dntm.AnonymizedDocument(
 )
 """More entities than the model has slots."""
 ENCODED = [encode(DOCUMENT, VOCABULARY).sentences]
-SIZES = ("embedding_dim", "hidden_dim", "encoder_dim", "context_dim")
 MODELS: list[dict[str, Any]] = [
     {"variant": "baseline"},
     *({"merging": m} for m in ("gru-relu", "gru", "max", "latest", "mean", "attention")),
@@ -37,13 +35,6 @@ MODELS: list[dict[str, Any]] = [
     {"extensions": ("naming",)},
     {"tied": True, "dropout_embedding": 0.1, "dropout_hidden": 0.1, "dropout_context": 0.1},
 ]
-
-
-def build(settings: dict[str, Any]) -> DynamicTextModel:
-    sizes: dict[str, Any] = dict.fromkeys(SIZES, 8)
-    return DynamicTextModel(
-        dntm.ModelConfig(vocabulary=len(VOCABULARY), entities=3, **sizes, **settings)
-    )
 
 
 @pytest.fixture
@@ -72,7 +63,7 @@ def _values_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("settings", MODELS, ids=str)
 @pytest.mark.usefixtures("_values_do_not_matter")
 def test_a_model_elsewhere_is_trained_elsewhere(settings: dict[str, Any], sample: int) -> None:
-    model = build(settings).to("meta").train()
+    model = build(**settings).to("meta").train()
 
     state = model.initial_state(1)
     for start in (0, 2):
@@ -103,7 +94,7 @@ def test_an_encoder_elsewhere_is_pretrained_elsewhere() -> None:
 @pytest.mark.parametrize("settings", MODELS, ids=str)
 @pytest.mark.usefixtures("_values_do_not_matter")
 def test_a_model_elsewhere_scores_and_completes_elsewhere(settings: dict[str, Any]) -> None:
-    model = Scorer(build(settings).to("meta"), VOCABULARY)
+    model = Scorer(build(**settings).to("meta"), VOCABULARY)
 
     assert [len(scores) for scores in model.score([DOCUMENT, CROWDED])] == [17, 19]
     assert len(next(model.complete([(DOCUMENT, ClozeText.of(DOCUMENT).gaps)])).gap)

@@ -11,14 +11,12 @@ import torch
 from torch import Tensor
 
 from dntm.corpus.vectors import WordVectors
+from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.checkpoint import save_pretrained
 from dntm.model.config import Merging, ModelConfig
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.pretrained_encoder import PretrainedEncoder
-from dntm.training.batches import (
-    NamingBatch,
-    WordsToName,
-)
+from dntm.training.batches import NamingBatch, WordsToName
 from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
 from dntm.training.initial_weights import initial_model
 from dntm.training.pretraining import pretrain_run
@@ -36,6 +34,14 @@ def with_naming(text: Path, run: Path, vectors: Path) -> PretrainConfig:
             plain.training, objective="naming", candidates=6, embedding_rate=0.1, hide=0.05
         ),
     )
+
+
+def language_model(words: Vocabulary, merging: Merging) -> ModelConfig:
+    """A model with the sizes of the pretrained parts."""
+    return ModelConfig(
+        vocabulary=len(words), entities=2, merging=merging, extensions=("naming",),
+        embedding_dim=12, encoder_dim=12, context_dim=16, hidden_dim=20,
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -79,10 +85,7 @@ def test_what_was_learned_of_naming_is_where_the_language_model_begins_and_stays
     words = replace(pretrained.vocabulary, entities=2)
 
     def begun(merging: Merging) -> DynamicTextModel:
-        model = ModelConfig(
-            vocabulary=len(words), entities=2, merging=merging, extensions=("naming",),
-            embedding_dim=12, encoder_dim=12, context_dim=16, hidden_dim=20,
-        )  # fmt: skip
+        model = language_model(words, merging)
         return initial_model(TrainConfig(dataset=text, pretrained=run, model=model), words)
 
     same, other = begun("attention"), begun("gru")
@@ -131,10 +134,7 @@ def test_a_language_models_encoder_learns_on_and_is_taken_back(
     settings = replace(settings, model=replace(settings.model, merging=None))
     list(pretrain_run(replace(settings, training=replace(settings.training, iterations=10))))
     words = replace(PretrainedEncoder.load(tmp_path / "first" / "best").vocabulary, entities=2)
-    sizes = ModelConfig(
-        vocabulary=len(words), entities=2, merging="attention", extensions=("naming",),
-        embedding_dim=12, encoder_dim=12, context_dim=16, hidden_dim=20,
-    )  # fmt: skip
+    sizes = language_model(words, "attention")
     once = TrainConfig(dataset=text, pretrained=tmp_path / "first", model=sizes)
     trained = initial_model(once, words)
     with torch.no_grad():

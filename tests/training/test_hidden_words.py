@@ -43,22 +43,25 @@ def hide(text: AnonymizedDocument, *, hide: float = 0.0, reveal: float = 0.0) ->
     ]
 
 
-def test_every_occurrence_of_a_hidden_word_is_one_entity_with_its_answer() -> None:
-    text = document([["dog", "filler0", "dog"], ["cat", "dog"]])
+HIDDEN = {
+    "every occurrence is one entity with its answer": (
+        document([["dog", "filler0", "dog"], ["cat", "dog"]]),
+        [["[1]=dog", "filler0", "[1]=dog"], ["cat", "[1]=dog"]],
+    ),
+    "entities are numbered by first appearance after hiding": (
+        document([["dog", 1], [1, "dog", 2]], "the mayor", "he", "unheard"),
+        [["[1]=dog", "[2]"], ["[2]", "[1]=dog", "[3]"]],
+    ),
+    "words that are frequent or occur once are never hidden": (
+        document([["filler3", "filler3", "cat"]]),
+        [["filler3", "filler3", "cat"]],
+    ),
+}
 
-    assert hide(text, hide=1.0) == [["[1]=dog", "filler0", "[1]=dog"], ["cat", "[1]=dog"]]
 
-
-def test_entities_are_numbered_by_first_appearance_after_hiding() -> None:
-    text = document([["dog", 1], [1, "dog", 2]], "the mayor", "he", "unheard")
-
-    assert hide(text, hide=1.0) == [["[1]=dog", "[2]"], ["[2]", "[1]=dog", "[3]"]]
-
-
-def test_words_that_are_frequent_or_occur_once_are_never_hidden() -> None:
-    text = document([["filler3", "filler3", "cat"]])
-
-    assert hide(text, hide=1.0) == [["filler3", "filler3", "cat"]]
+@pytest.mark.parametrize(("text", "expected"), HIDDEN.values(), ids=HIDDEN.keys())
+def test_known_words_are_hidden(text: AnonymizedDocument, expected: list[list[str]]) -> None:
+    assert hide(text, hide=1.0) == expected
 
 
 def test_an_entity_with_one_known_name_has_an_answer_and_can_be_revealed() -> None:

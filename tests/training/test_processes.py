@@ -24,14 +24,20 @@ SIZES = [f"--model.{name}-dim=8" for name in ("embedding", "hidden", "encoder", 
 NO_DROPOUT = [f"--model.dropout-{name}=0" for name in ("embedding", "hidden", "context")]
 
 
-def command(dataset: Path, run: Path, *more: str) -> list[str]:  # noqa: F811
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def start(dataset: Path, run: Path, *more: str) -> subprocess.Popen[str]:  # noqa: F811
+    """Start a long run on two processes."""
     where = ["--dataset", str(dataset), "--output-dir", str(run), "--training.epochs=400"]
-    recipe = [*SIZES, *NO_DROPOUT, "--training.batch=5"]
-    return [*TORCHRUN, "2", "-m", "dntm", "train", *where, *recipe, *more]
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1"}
+    recipe = [*SIZES, *NO_DROPOUT, "--training.batch=5", *more]
+    return subprocess.Popen(
+        [*TORCHRUN, "2", "-m", "dntm", "train", *where, *recipe],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=ENVIRONMENT,
+    )
 
 
 GRADIENTS = """
@@ -72,7 +78,7 @@ def test_processes_add_up_to_the_gradient_of_the_whole_batch(
 
     done = subprocess.run(
         [*TORCHRUN, "2", str(script), str(tmp_path / "2")],
-        capture_output=True, text=True, check=False, env=environment(),
+        capture_output=True, text=True, check=False, env=ENVIRONMENT,
     )  # fmt: skip
     monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path / "1")])
     runpy.run_path(str(script))
@@ -115,13 +121,7 @@ def test_a_killed_process_ends_the_run_and_it_resumes(
     tmp_path: Path,
 ) -> None:
     run = tmp_path / "run"
-    started = subprocess.Popen(
-        command(dataset, run),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=environment(),
-    )
+    started = start(dataset, run)
     while not (run / "metrics.jsonl").exists() and started.poll() is None:
         time.sleep(0.2)
     children = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
@@ -129,13 +129,7 @@ def test_a_killed_process_ends_the_run_and_it_resumes(
 
     started.communicate(timeout=120)
     before = (run / "metrics.jsonl").read_text()
-    again = subprocess.Popen(
-        command(dataset, run, "--resume"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=environment(),
-    )
+    again = start(dataset, run, "--resume")
     # It restarts from its latest checkpoint and passes the point where it was killed.
     while not goes_beyond(run, before) and again.poll() is None:
         time.sleep(0.2)

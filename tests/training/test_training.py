@@ -4,8 +4,9 @@ import json
 import math
 import os
 import random
+import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,11 +20,12 @@ from dntm.corpus.vectors import WordVectors
 from dntm.model.config import Variant
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.training import run_folder
-from dntm.training.initial_weights import initial_model
-from dntm.training.language_modeling import train_run
+from dntm.training.initial_weights import initial_model, with_source_counts
+from dntm.training.language_modeling import WindowLoss, train_run
 from dntm.training.processes import Interrupted
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import Diverged
+from tests.model.small import build
 from tests.training.small_pretraining import interrupt_often
 
 VARIANTS: tuple[Variant, ...] = ("baseline", "both")
@@ -164,25 +166,18 @@ def test_a_signal_saves_the_state_between_two_batches(
     assert dntm.train(config(few, tmp_path / "run"), resume=True)["splits"]
 
 
-def test_a_run_is_not_started_over_by_accident(few: Path, tmp_path: Path) -> None:
-    settings = config(few, tmp_path / "run")
-    next(train_run(settings))
-
-    with pytest.raises(ValueError, match="holds a run already: pass --resume"):
-        next(train_run(settings))
-    with pytest.raises(ValueError, match="seed: 1 / seed: 2"):
-        next(train_run(replace(settings, seed=2), resume=True))
-
-
-def test_two_runs_never_use_one_folder(few: Path, tmp_path: Path) -> None:
+def test_a_folder_is_never_used_twice_by_accident(few: Path, tmp_path: Path) -> None:
     settings = config(few, tmp_path / "run")
     first = train_run(settings)
     next(first)
 
     with pytest.raises(ValueError, match="in use by another process"):
         next(train_run(settings, resume=True))
-
     first.close()
+    with pytest.raises(ValueError, match="holds a run already: pass --resume"):
+        next(train_run(settings))
+    with pytest.raises(ValueError, match="seed: 1 / seed: 2"):
+        next(train_run(replace(settings, seed=2), resume=True))
     next(train_run(settings, resume=True))
 
 
@@ -199,10 +194,8 @@ def test_a_run_that_diverges_says_so_and_saves_nothing_of_it(
             dntm.train(run, resume=resume)
 
     assert RunFolder(tmp_path / "run").latest() is None
-    metrics = tmp_path / "run" / "metrics.jsonl"
-    text = metrics.read_text() if metrics.exists() else ""
-    assert "NaN" not in text
-    assert "Infinity" not in text
+    for metrics in tmp_path.glob("run/metrics.jsonl"):
+        assert not {"NaN", "Infinity"} & set(re.findall(r"\w+", metrics.read_text()))
 
 
 @pytest.mark.parametrize("freeze", [True, False])
@@ -230,10 +223,8 @@ def test_a_dynamic_model_can_start_from_a_baseline(few: Path, tmp_path: Path) ->
     dntm.train(config(few, tmp_path / "a", "baseline"))
     settings = replace(config(few, tmp_path / "d"), start_from=tmp_path / "a")
 
-    model = initial_model(
-        settings.for_vocabulary(dntm.Dataset.open(few).vocabulary),
-        dntm.Dataset.open(few).vocabulary,
-    )
+    vocabulary = dntm.Dataset.open(few).vocabulary
+    model = initial_model(settings.for_vocabulary(vocabulary), vocabulary)
 
     trained = dict(dntm.load(tmp_path / "a").model.named_parameters())
     started = dict(model.named_parameters())
@@ -259,3 +250,80 @@ def test_embeddings_start_from_word_vectors(dataset: Path, tmp_path: Path, tied:
         torch.testing.assert_close(x @ x.T, unit @ unit.T)
     lengths = model.output.weight.norm(dim=1)
     torch.testing.assert_close(lengths, torch.ones_like(lengths))
+
+
+def test_a_pointer_is_trained_while_the_rest_is_frozen(few: Path, tmp_path: Path) -> None:
+    settings = config(few, tmp_path / "d")
+    dntm.train(settings)
+    parts = ("x", "core", "memory", "output", "terms.dynamic-output")
+    with_pointer = replace(
+        settings,
+        output_dir=tmp_path / "pointer",
+        start_from=tmp_path / "d",
+        model=replace(settings.model, extensions=("pointer",)),
+        training=replace(settings.training, freeze=parts),
+    )
+
+    results = dntm.train(with_pointer)
+
+    before = dict(dntm.load(tmp_path / "d").model.named_parameters())
+    after = dict(dntm.load(tmp_path / "pointer").model.named_parameters())
+    learned = {name: p for name, p in after.items() if name not in before}
+    assert all(after[name].equal(value) for name, value in before.items())
+    assert all(name.startswith("terms.pointer.") for name in learned)
+    assert results["parameters"]["finetuned"] == sum(p.numel() for p in learned.values())
+    written = (tmp_path / "pointer" / "config.yaml").read_text(encoding="utf-8")
+    assert all(f"- {part}\n" in written for part in parts)
+    plain = RunFolder(tmp_path / "d").read_results()["splits"]["dev"]["all"]["perplexity"]
+    assert results["splits"]["dev"]["all"]["perplexity"] < plain
+
+
+def test_frozen_words_keep_the_counts_of_their_own_text(few: Path, tmp_path: Path) -> None:
+    settings = config(few, tmp_path / "d")
+    dntm.train(settings)
+    words = dntm.load(tmp_path / "d").vocabulary
+    others = replace(words, counts=[7] * len(words))
+    again = replace(settings, start_from=tmp_path / "d")
+    frozen = replace(again, training=replace(again.training, freeze=("x.weight", "core")))
+
+    def counts(run: dntm.TrainConfig) -> Sequence[int] | None:
+        model = initial_model(run.for_vocabulary(words), words)
+        return with_source_counts(run, model, others).counts
+
+    assert counts(frozen) == words.counts
+    assert counts(settings) == counts(again) == others.counts
+
+
+@pytest.mark.parametrize("sentences", [None, [[1, 9, 8, 2]]])
+def test_a_window_without_trained_parts_has_a_loss_without_gradients(
+    sentences: list[list[int]] | None,
+) -> None:
+    model = build("both", "gru")
+    model.requires_grad_(requires_grad=False)
+    assert model.memory.merging is not None
+    model.memory.merging.requires_grad_()
+    window = None if sentences is None else model.plan([sentences])
+    loss = WindowLoss(model, dntm.Recipe())
+
+    found, nats, _ = loss(window, model.initial_state(1), torch.Generator())
+    found.backward()
+
+    assert found.item() == pytest.approx(nats.item())
+    assert all(p.grad is None or not p.grad.any() for p in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("parts", "complaint"),
+    [
+        (("x", "decoder"), "freeze is 'decoder', which this model does not have: expected core"),
+        (("x", "core", "memory", "output", "terms"), "nothing is left to train"),
+    ],
+)
+def test_freezing_an_unknown_part_or_everything_is_an_error(
+    few: Path, tmp_path: Path, parts: tuple[str, ...], complaint: str
+) -> None:
+    settings = config(few, tmp_path / "run")
+    training = replace(settings.training, freeze=parts)
+
+    with pytest.raises(ValueError, match=complaint):
+        dntm.train(replace(settings, training=training))

@@ -28,8 +28,7 @@ from dntm.model.config import ModelConfig
 from dntm.model.context_encoder import ContextEncoder, SentenceWords
 from dntm.model.core import Core, Dropout
 from dntm.model.dynamic_embedding import add_dynamic_terms
-from dntm.model.fast.encoding import Level, Rest
-from dntm.model.fast.layout import indices
+from dntm.model.fast.layout import Level, Rest, indices
 from dntm.model.fast.recurrence import Cells, Deferred, ragged_lstm
 from dntm.model.fast.window import Window
 from dntm.model.merging import merging_function

@@ -8,9 +8,16 @@ step by time step, the longest document first. Whenever a document ends, the bat
 The tokens are cut into segments of constant width, and each segment is one LSTM call. A document
 that continues after the window needs its state at its exact end, so there is always a cut there;
 other cuts are made only if they save more padding than an LSTM call costs.
+
+Encoding, which tokens the context encoder reads in each call: each direction reads a sentence up to
+the furthest mention it has to reach. Tokens before the first entity whose state changes within the
+window can be read first, for all sentences in one call. The remaining tokens follow level by level;
+each sentence continues from the state after its first part. States are identified by their table
+rows.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -144,3 +151,215 @@ def _cut(lengths: Int[np.ndarray, " active"], continues: Sequence[bool]) -> tupl
         if end == time:
             width = column
     return tuple(segments)
+
+
+class Context(NamedTuple):
+    """A mention to encode and merge."""
+
+    document: int
+    sentence: int
+    """Counted through the documents."""
+    position: int
+    entity: int
+    """From zero."""
+    previous: int
+    """Table row of d_{e,i-1}."""
+    state: int
+    """Table row of d_{e,i}."""
+    level: int
+    step: int
+    """How many merges of its entity come before it on the same level."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """What one direction reads in one call of the ragged LSTM."""
+
+    tokens: Int[np.ndarray, " places"]
+    """Vocabulary rows, laid out as `Ragged`."""
+    widths: list[int]
+    entity_places: Int[np.ndarray, " entity_places"]
+    """Indices into `tokens` of the entity tokens."""
+    entity_rows: Int[np.ndarray, " entity_places"]
+    """Table row of the state each of them has there."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rest:
+    """The rest of a level's sentences in one direction, and the h next to each mention."""
+
+    call: Call
+    begins: Int[np.ndarray, " sequences"]
+    """Index into the call ahead where each sequence left off."""
+    ahead: Int[np.ndarray, " ahead"]
+    """Indices into the call ahead of the tokens next to a mention."""
+    adjacent: Int[np.ndarray, " mentions"]
+    """Index of the mention's neighboring h in `cat(h of ahead, h of call)`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Merge:
+    """Contexts to merge at once; the results are the table's next rows."""
+
+    contexts: Int[np.ndarray, " merges"]
+    """Indices of the level's mentions."""
+    previous: Int[np.ndarray, " merges"]
+    """Table row of each d_{e,i-1}."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Level:
+    """Mentions to encode together, from both directions, and to merge."""
+
+    rests: tuple[Rest, Rest]
+    sentence: Int[np.ndarray, " mentions"]
+    """Counted through the documents."""
+    position: Int[np.ndarray, " mentions"]
+    merges: tuple[Merge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one direction reads of a sentence, in its order."""
+
+    rows: Sequence[int]
+    states: Mapping[int, int]
+    """`states[t]`: table row of the state of the entity at time step t."""
+    adjacent: Mapping[int, int]
+    """`adjacent[p]`: the last time step before position p."""
+    free: int
+    """Number of initial time steps that depend on no state computed in this window."""
+
+
+def sides(
+    rows: Sequence[int], states: Mapping[int, int], positions: Sequence[int], made_before: int
+) -> tuple[Side, Side]:
+    """What is read of a sentence, forward and backward.
+
+    `states[p]` is the table row of the entity at position p; `positions` are those to encode. Rows
+    below `made_before` are there from the beginning.
+    """
+    end = len(rows) - 1
+    mirrored = {end - position: state for position, state in states.items()}
+    return (
+        _side(rows, states, {p: p - 1 for p in positions}, made_before),
+        _side(rows[::-1], mirrored, {p: end - p - 1 for p in positions}, made_before),
+    )
+
+
+def _side(
+    rows: Sequence[int], states: Mapping[int, int], adjacent: Mapping[int, int], made_before: int
+) -> Side:
+    reach = max(adjacent.values()) + 1
+    read = {time: state for time, state in states.items() if time < reach}
+    waits = (time for time, state in read.items() if state >= made_before)
+    return Side(rows[:reach], read, adjacent, min(waits, default=reach))
+
+
+def lay_out_encoding(
+    read: Mapping[int, tuple[Side, Side]], contexts: Sequence[Context]
+) -> tuple[tuple[Call, Call], tuple[Level, ...]]:
+    """The two calls ahead, and the levels; `read` has every sentence with a context."""
+    of_level: defaultdict[int, list[Context]] = defaultdict(list)
+    for context in contexts:
+        of_level[context.level].append(context)
+    levels = [of_level[number] for number in sorted(of_level)]
+    forward, forward_rests = _direction({s: side for s, (side, _) in read.items()}, levels)
+    backward, backward_rests = _direction({s: side for s, (_, side) in read.items()}, levels)
+    return (forward, backward), tuple(
+        Level(
+            rests=rests,
+            sentence=np.array([context.sentence for context in level], dtype=np.int64),
+            position=np.array([context.position for context in level], dtype=np.int64),
+            merges=_merges(level),
+        )
+        for level, rests in zip(
+            levels, zip(forward_rests, backward_rests, strict=True), strict=True
+        )
+    )
+
+
+def _direction(
+    read: Mapping[int, Side], levels: Sequence[Sequence[Context]]
+) -> tuple[Call, list[Rest]]:
+    """What one direction reads ahead, and of each level."""
+    ahead = _Pieces.of({s: (side, 0, side.free) for s, side in read.items()})
+    rests = []
+    for level in levels:
+        sentences = dict.fromkeys(context.sentence for context in level)
+        waiting = {s: read[s] for s in sentences if read[s].free < len(read[s].rows)}
+        pieces = _Pieces.of({s: (r, r.free, len(r.rows)) for s, r in waiting.items()})
+        early: list[int] = []
+        adjacent: list[tuple[bool, int]] = []
+        for context in level:
+            side = read[context.sentence]
+            time = side.adjacent[context.position]
+            if time < side.free:
+                adjacent.append((False, len(early)))
+                early.append(ahead.place(context.sentence, time))
+            else:
+                adjacent.append((True, pieces.place(context.sentence, time - side.free)))
+        left_off = [ahead.place(s, waiting[s].free - 1) for s in pieces.in_order()]
+        rests.append(
+            Rest(
+                call=pieces.call(),
+                begins=np.array(left_off, dtype=np.int64),
+                ahead=np.array(early, dtype=np.int64),
+                adjacent=np.array([len(early) * late + i for late, i in adjacent], dtype=np.int64),
+            )
+        )
+    return ahead.call(), rests
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """Time steps from `start` to `end` of some sentences, laid out."""
+
+    pieces: Mapping[int, tuple[Side, int, int]]
+    """By the index of the sentence."""
+    sequence: Mapping[int, int]
+    ragged: Ragged
+
+    @classmethod
+    def of(cls, pieces: Mapping[int, tuple[Side, int, int]]) -> "_Pieces":
+        lengths = [end - start for _, start, end in pieces.values()]
+        ragged = lay_out_ragged(np.array(lengths, dtype=np.int64))
+        return cls(pieces, {s: i for i, s in enumerate(pieces)}, ragged)
+
+    def place(self, sentence: int, time: int) -> int:
+        return int(self.ragged.starts[time] + self.ragged.rank[self.sequence[sentence]])
+
+    def in_order(self) -> list[int]:
+        """The sentences, longest piece first."""
+        return sorted(self.sequence, key=lambda s: self.ragged.rank[self.sequence[s]])
+
+    def call(self) -> Call:
+        found = [side.rows[start:end] for side, start, end in self.pieces.values()]
+        flat = np.fromiter((r for rows in found for r in rows), dtype=np.int64)
+        starts = np.cumsum([0, *map(len, found)])
+        entities = [
+            (self.place(sentence, time - start), state)
+            for sentence, (side, start, end) in self.pieces.items()
+            for time, state in side.states.items()
+            if start <= time < end
+        ]
+        places, states = np.array(entities, dtype=np.int64).reshape(-1, 2).T
+        return Call(
+            tokens=flat[starts[self.ragged.sequence] + self.ragged.time],
+            widths=self.ragged.widths,
+            entity_places=places,
+            entity_rows=states,
+        )
+
+
+def _merges(level: Sequence[Context]) -> tuple[Merge, ...]:
+    steps: defaultdict[int, list[int]] = defaultdict(list)
+    for index, context in enumerate(level):
+        steps[context.step].append(index)
+    return tuple(
+        Merge(
+            contexts=np.array(steps[step], dtype=np.int64),
+            previous=np.array([level[i].previous for i in steps[step]], dtype=np.int64),
+        )
+        for step in sorted(steps)
+    )

@@ -30,8 +30,17 @@ from jaxtyping import Int
 
 from dntm.corpus.entity_slots import NOBODY, Eviction
 from dntm.corpus.vocabulary import entity_rows
-from dntm.model.fast.encoding import Call, Context, Level, Side, lay_out_encoding, sides
-from dntm.model.fast.layout import Layout, Sentence, lay_out
+from dntm.model.fast.layout import (
+    Call,
+    Context,
+    Layout,
+    Level,
+    Sentence,
+    Side,
+    lay_out,
+    lay_out_encoding,
+    sides,
+)
 
 EncodedDocument = Sequence[Sentence]
 """A document's sentences as vocabulary rows, each from <bos> to <eos>."""
