@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TextIO, cast, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TextIO, cast, get_args
 
 import tyro
 from tqdm import tqdm
