@@ -6,6 +6,7 @@
 #                   (BENCHMARK=segmentation or unknown_words; ARGUMENTS=OntoGUM's folder), or
 #                   accuracy of language modeling (BENCHMARK=blimp or lambada; ARGUMENTS=FILE)
 # make docs         the API reference from the docstrings, in build/api
+# make tour         the outputs in README.md and docs/tour.md again, with the bundled model
 # make default-model   train the bundled model again (default_model.mk)
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ BIN    := $(VENV)/bin
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= $(shell nproc 2>/dev/null || echo 1)
 
-.PHONY: quickstart test torture benchmark install install-dev browser lint types layers docs unit format clean
+.PHONY: quickstart test torture benchmark install install-dev browser lint types layers docs tour unit format clean
 
 # A small study: part of the default corpus, the baseline (A) and the dynamic model (D)
 quickstart: install
@@ -67,6 +68,9 @@ layers:
 
 docs:
 	OMP_NUM_THREADS=1 $(BIN)/python docs/make_api.py build/api
+
+tour: install-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.test_readme
 
 # Tests of one file share fixtures, so they run in one process
 unit:

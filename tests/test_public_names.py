@@ -29,7 +29,7 @@ def test_the_representation_of_a_reading_fits_a_line(tmp_path: Path) -> None:
     sentence = reading.sentences[1]
     assert repr(reading).startswith("Reading('text', 4 sentences, 26 tokens, 2 entities, ")
     assert repr(sentence) == "SentenceReading(1, 'Ann kept a zork . <eos>', 2 entities)"
-    answers = (reader.predictions(STORY), reader.continue_text(STORY), reader.position(STORY))
+    answers = (reader.predictions(STORY), reader.position(STORY))
     parts = (*sentence.entities, *sentence.tokens, *sentence.entities[0].predicted_words)
     for value in (reader, reader.prepare(STORY), reading, sentence, *parts, *answers):
         assert len(repr(value)) < 120

@@ -1,46 +1,51 @@
-"""Python examples print the output that their pages show, and all links are valid.
+"""Examples print the output that their pages show, and all links are valid.
 
-`python -m tests.test_readme` writes the current output of the examples into the pages.
+`make tour` (python -m tests.test_readme) writes the current output of the examples into the pages,
+and the figures of the tour.
 """
 
 import contextlib
 import io
 import re
+import shlex
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from dntm.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = (README, *sorted((ROOT / "docs").glob("*.md")))
-EXAMPLES = (README, ROOT / "docs" / "reading.md")
-EXAMPLE = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
+IMAGES = ROOT / "docs" / "images"
+EXAMPLES = (README, ROOT / "docs" / "tour.md")
+EXAMPLE = re.compile(r"```(python|console)\n([^`]*)```\n\n```text\n(.*?)```", re.DOTALL)
 SYMBOL = re.compile(r"\[`((?:\w+\.)?\w+)`\]\((src/[\w/]+\.py)\)")
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 MODULE = re.compile(r"`((?:corpus|model|evaluation|training|study|reader|web|cli)/[\w/]+\.\w+)`")
 
 
-COMMAND = re.compile(r"^dntm (score docs/.*)$", re.MULTILINE)
+def updated(page: Path) -> tuple[str, dict[str, bytes]]:
+    """The page with the current output of its examples, and the figures that they save."""
+    names: dict[str, object] = {}
 
+    def example(match: re.Match[str]) -> str:
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            if match[1] == "python":
+                exec(match[2], names)
+            else:
+                main(shlex.split(match[2])[2:])  # $ dntm ...
+        lines = "".join(f"{line.rstrip()}\n" for line in output.getvalue().splitlines())
+        return f"```{match[1]}\n{match[2]}```\n\n```text\n{lines}```"
 
-def updated(page: Path) -> str:
-    """The page with the current output of its examples; its `dntm score docs/...` run first."""
-    text = page.read_text(encoding="utf-8")
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("docs").symlink_to(ROOT / "docs")
-        for command in COMMAND.findall(text):
-            main(command.split())
-        return EXAMPLE.sub(lambda m: f"```python\n{m[1]}```\n\n```text\n{printed(m[1])}```", text)
-
-
-def printed(code: str) -> str:
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output):
-        exec(code, {})
-    return output.getvalue()
+        text = EXAMPLE.sub(example, page.read_text(encoding="utf-8"))
+        return text, {path.name: path.read_bytes() for path in Path().glob("*.png")}
 
 
 def anchors(page: Path) -> set[str]:
@@ -51,10 +56,16 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.name)
 def test_the_examples_print_what_is_shown(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
+    shown = page.read_text(encoding="utf-8")
 
-    assert EXAMPLE.findall(text)
-    assert updated(page) == text
+    text, figures = updated(page)
+
+    assert EXAMPLE.search(shown)
+    assert text == shown
+    for name, figure in figures.items():
+        old, new = imread(IMAGES / name), imread(io.BytesIO(figure))
+        assert old.shape == new.shape, name
+        assert float(np.abs(old - new).mean()) < 0.005, name
 
 
 def test_linked_functions_and_classes_exist() -> None:
@@ -98,4 +109,7 @@ def test_the_map_has_a_row_for_every_package_and_top_level_module() -> None:
 
 if __name__ == "__main__":
     for page in EXAMPLES:
-        page.write_text(updated(page), encoding="utf-8")
+        text, figures = updated(page)
+        page.write_text(text, encoding="utf-8")
+        for name, figure in figures.items():
+            (IMAGES / name).write_bytes(figure)

@@ -3,7 +3,7 @@
     reader = dntm.Reader.from_pretrained()    the bundled model, or that of a run folder
     reading = reader.read(text)               surprisals, and predicted words of its entities
     reading.to_frame()                        one row per token, as a pandas data frame
-    reading.plot()                            two figures
+    reading.plot()                            surprisals, or the trail of a meaning, as a figure
     reader.fill("She sat on the [] .")        ranks words for a gap
     reader.token_score(texts)                 log-probabilities, with the arguments of minicons
 

@@ -73,8 +73,13 @@ def test_a_summary_has_one_row_per_stimulus_and_empty_cells_for_missing_regions(
 
 
 def test_minimal_pairs_have_differences_and_an_accuracy_for_each_group(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad").touch()  # a column can have the name of a file
     pairs = [("a", "The man sat.", "Man the sat."), ("b", "She left.", "Left she she."),
              ("a", "He kept Ann.", "He river river Ann, a.")]  # fmt: skip
     objects = [{"term": t, "n": 0.1, "good": g, "bad": b} for t, g, b in pairs]

@@ -1,7 +1,6 @@
 import copy
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,7 +8,6 @@ from torch import Tensor
 
 from dntm.corpus.entity_slots import encode
 from dntm.evaluation.meaning import TOPIC, Topic
-from dntm.model.config import Variant
 from dntm.model.extensions.naming import Naming
 from dntm.model.language_model import DynamicTextModel
 from dntm.reader.meaning import Meanings, confidence_label, content_words
@@ -19,7 +17,6 @@ from tests.reader.small import (
     DOCUMENT,
     PREPARED,
     VOCABULARY,
-    checkpoint,
 )
 
 COMPARED = "sat table river met left old man kept rowed home".split()
@@ -112,7 +109,7 @@ def test_a_word_near_to_every_entity_does_not_win(reader: Reader) -> None:
         EntityReading(entity=e, name="", occurrence=1, row=e, representation=())
         for e in range(1, 5)
     ]
-    found = Meanings(model, VOCABULARY).describe(entities, torch.zeros_like(d), d)
+    found = Meanings(model, VOCABULARY).describe(entities, d)
 
     vectors = model.x.weight[[VOCABULARY.row(word) for word in COMPARED]]
     for entity, meaning in enumerate(found, start=1):
@@ -187,34 +184,6 @@ def test_function_words_are_left_out() -> None:
     words = "the Dog dog horse he twenty 1911 b52 , n't x china China was very Éire".split()
 
     assert [words[place] for place in content_words(words)] == ["dog", "horse", "china", "Éire"]
-
-
-@pytest.mark.parametrize("variant", ["input", "output", "both"])
-def test_gained_and_lost_words_follow_the_change_of_probability(
-    tmp_path: Path, variant: Variant
-) -> None:
-    reader = Reader.from_pretrained(checkpoint(tmp_path / "model", variant))
-    model = reader.models.dynamic
-    (_, before), (_, after) = reader.read(PREPARED).trail(1)[:2]
-
-    nears = [
-        near(model.output.weight, y_of(model, 1, d_of(state)))
-        if variant == "output"
-        else near(model.x.weight, x_of(model, 1, d_of(state)))
-        for state in (before, after)
-    ]
-    then, now = (softmax({word: 10 * n for word, n in values.items()}) for values in nears)
-    raised = {word: now[word] - then[word] for word in COMPARED}
-    gained = sorted((w for w in COMPARED if raised[w] > 0), key=lambda w: -raised[w])
-    lost = sorted((w for w in COMPARED if raised[w] < 0), key=lambda w: raised[w])
-
-    for found, expected in ((after.gained, gained[:8]), (after.lost, lost[:8])):
-        change = [nears[1][w] - nears[0][w] for w in expected]
-        assert expected
-        assert [n.word for n in found] == expected
-        assert [n.change for n in found] == pytest.approx(change)
-        assert [n.similarity for n in found] == pytest.approx([nears[1][w] for w in expected])
-        assert [n.probability for n in found] == pytest.approx([now[w] for w in expected], rel=1e-4)
 
 
 def test_calibration_compares_confidence_with_the_true_word(reader: Reader) -> None:

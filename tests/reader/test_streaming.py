@@ -9,7 +9,7 @@ from dntm.reader.reader import Reader
 from dntm.reader.reading import EntityReading, SentenceReading
 from tests.reader.small import STORY, TALES, checkpoint, surprisals
 
-LISTS = ("input_words", "output_words", "gained", "lost")
+LISTS = ("predicted_words", "input_words", "output_words")
 
 
 def count_sentences(monkeypatch: pytest.MonkeyPatch) -> list[object]:
@@ -39,9 +39,8 @@ def assert_same(one: SentenceReading, other: SentenceReading) -> None:
             assert words(c, name) == words(d, name)
 
 
-def words(entity: EntityReading, name: str) -> list[tuple[str, float, float]]:
-    found = getattr(entity, name)
-    return [(n.word, round(n.similarity, 8), round(n.change, 8)) for n in found]
+def words(entity: EntityReading, name: str) -> list[tuple[str, float]]:
+    return [(n.word, round(n.similarity, 8)) for n in getattr(entity, name)]
 
 
 @pytest.mark.usefixtures("short_windows")

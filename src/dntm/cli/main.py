@@ -109,13 +109,15 @@ def _parse(command: Any, arguments: list[str], prog: str) -> Any:
 def _files_first(arguments: list[str]) -> list[str]:
     """Move files that follow the values of an option in front of the option.
 
-    `--entities none FILE` becomes `FILE --entities none`.
+    `--entities none FILE` becomes `FILE --entities none`. Of the values of --text-column, only the
+    last can be a file, and only if no file comes first: columns may have the names of files.
     """
-    words = list(arguments)
+    words, given = list(arguments), not "".join(arguments[:1]).startswith("--")
     for place in (i for i in reversed(range(len(words))) if words[i] in _SEVERAL):
         values = list(takewhile(lambda w: w == "-" or not w.startswith("-"), words[place + 1 :]))
-        files = [word for word in values[1:] if word == "-" or Path(word).exists()]
-        kept = [word for word in values if word not in files]
+        first = 1 if words[place] != "--text-column" else max(1, len(values) - (not given))
+        files = [word for word in values[first:] if word == "-" or Path(word).exists()]
+        kept = [*values[:first], *(word for word in values[first:] if word not in files)]
         words[place : place + 1 + len(values)] = [*files, words[place], *kept]
     return words
 

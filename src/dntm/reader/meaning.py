@@ -19,7 +19,6 @@ mean rank 60. Subtracting means over states of other texts corrects too much: ad
 "vainly" win.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -110,34 +109,32 @@ class Meanings:
     def describe(
         self,
         entities: Sequence[EntityReading],
-        before: Float[Tensor, "mentions context_dim"],
-        after: Float[Tensor, "mentions context_dim"],
-        topics: Sequence[Float[Tensor, "mentions dim"]] = (),
+        d: Float[Tensor, "mentions context_dim"],
+        topics: Float[Tensor, "mentions dim"] | None = None,
     ) -> list[EntityReading]:
-        """Add the words of each entity whose d has changed from `before` to `after`.
+        """Add the words of each entity, given its d and the topic vector of its sentences."""
+        states = {
+            name: space.embeddings([entity.row for entity in entities], d)
+            for name, space in self.spaces.items()
+        }
+        if self._s is not None and topics is not None:
+            states[self.naming_space] = with_topic(states[self.naming_space], topics)
+        by = {name: space.near(states[name]) for name, space in self.spaces.items()}
+        near, cosine = by[self.naming_space]
+        rarity = self.spaces[self.naming_space].rarity
+        logits = near * _UNTRAINED_SCALE if self._s is None else cosine * self._s + rarity
+        p = logits.softmax(1)
 
-        `topics` are the topic vectors of its sentences, before and after.
-        """
-        rows, moves = [entity.row for entity in entities], {}
-        for name, space in self.spaces.items():
-            states = [space.embeddings(rows, d) for d in (before, after)]
-            if self._s is not None and name == self.naming_space and topics:
-                states = [with_topic(x_e, c_e) for x_e, c_e in zip(states, topics, strict=True)]
-            moves[name] = _Move(space, *states)
-        naming = moves[self.naming_space]
-        then, now = naming.probabilities(self._s)
-        by = {name: naming.near if move is naming else move.space.near(move.after)[0]
-              for name, move in moves.items()}  # fmt: skip
-        if self._s is not None:
-            by[self.naming_space] = now
-        k = min(self._k, now.shape[1])
-        lists = [
-            naming.words(now, now, k if self._model.config.variant != "baseline" else 0),
-            *(moves[name].words(by[name], now, k) for name in ("input", "output")),
-            naming.words(now - then, now, k, above=0.0),
-            naming.words(then - now, now, k, above=0.0),
-        ]
-        moved = (after - before).norm(dim=1).tolist()
+        def words(name: str, ranked: Tensor) -> list[list[Neighbor]]:
+            return self.spaces[name].best(states[name], ranked, p, min(self._k, p.shape[1]))
+
+        predicted_words = words(self.naming_space, p)
+        if self._model.config.variant == "baseline":
+            predicted_words = [[] for _ in entities]
+        input_words, output_words = (
+            words(name, p if self._s is not None and name == self.naming_space else by[name][0])
+            for name in ("input", "output")
+        )
         return [
             replace(
                 entity,
@@ -145,12 +142,9 @@ class Meanings:
                 confidence=self._confidence(predicted),
                 input_words=near_x,
                 output_words=near_y,
-                gained=gained,
-                lost=lost,
-                change=change,
             )
-            for entity, predicted, near_x, near_y, gained, lost, change in zip(
-                entities, *lists, moved, strict=True
+            for entity, predicted, near_x, near_y in zip(
+                entities, predicted_words, input_words, output_words, strict=True
             )
         ]
 
@@ -240,53 +234,21 @@ class Space:
         centered = dot.sub_(self._with_mean).sub_(offset).div_(lengths)
         return centered.div_(self._centered_lengths).sub_(self._unread), cosine
 
-
-class _Move:
-    """The embeddings of entities before and after a sentence, in one space."""
-
-    def __init__(
+    def best(
         self,
-        space: Space,
-        before: Float[Tensor, "mentions dim"],
-        after: Float[Tensor, "mentions dim"],
-    ) -> None:
-        self.space = space
-        self.after = after
-        self._before = before
-
-    def probabilities(self, s: float | None) -> tuple[Tensor, Tensor]:
-        """p(w | e) before and after; without a learned scale from `near`."""
-        # The state before a sentence is mostly that after an earlier one.
-        both = torch.cat((self._before, self.after))
-        states, where = torch.unique(both, dim=0, return_inverse=True)
-        near, cosine = self.space.near(states)
-        logits = near * _UNTRAINED_SCALE if s is None else cosine * s + self.space.rarity
-        p = logits.softmax(1)
-        then, now = where.chunk(2)
-        self.near = near[now]
-        return p[then], p[now]
-
-    def words(
-        self, by: Tensor, probability: Tensor, k: int, above: float = -math.inf
+        states: Float[Tensor, "mentions dim"],
+        by: Float[Tensor, "mentions words"],
+        probability: Float[Tensor, "mentions words"],
+        k: int,
     ) -> list[list[Neighbor]]:
-        """The k words that rank highest for each entity, if their value is above a bound."""
-        values, numbers = by.topk(k, dim=1)
-        vectors, unread = self.space.at(numbers), self.space.unread[numbers]
-        then, now = (
-            torch.einsum("mkd,md->mk", vectors, _unit(state - self.space.mean)) - unread
-            for state in (self._before, self.after)
-        )
-        columns = (values, numbers, now, now - then, probability.gather(1, numbers))
+        """The k words that rank highest for each of these embeddings."""
+        numbers = by.topk(k, dim=1).indices
+        near = torch.einsum("mkd,md->mk", self.at(numbers), _unit(states - self.mean))
+        columns = (numbers, near - self.unread[numbers], probability.gather(1, numbers))
         return [
             [
-                Neighbor(
-                    word=self.space.listed[number],
-                    similarity=similarity,
-                    change=change,
-                    probability=p,
-                )
-                for value, number, similarity, change, p in zip(*row, strict=True)
-                if value > above
+                Neighbor(word=self.listed[n], similarity=near, probability=p)
+                for n, near, p in zip(*row, strict=True)
             ]
             for row in zip(*(column.tolist() for column in columns), strict=True)
         ]

@@ -33,7 +33,7 @@ _AT_ONCE = 64
 """Sentences scored in one batch."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate(Plain):
     """A possible next token."""
 
@@ -46,7 +46,7 @@ class Candidate(Plain):
     """The probability under the static model."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Predictions(Plain):
     """The next token under both models."""
 
@@ -60,7 +60,7 @@ class Predictions(Plain):
         return "Predictions(dynamic={}, static={})".format(*words)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Filling(Plain):
     """A word or an entity in a gap."""
 
@@ -73,7 +73,7 @@ class Filling(Plain):
     """The surprisal under the static model."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Continuation(Plain):
     """A sampled continuation of a text."""
 

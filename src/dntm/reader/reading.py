@@ -13,9 +13,8 @@ and y_e (Eqs. 9 and 10), and what the sentence changed.
 
 import math
 import re
-import reprlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,6 +24,8 @@ from dntm.corpus.text import as_prose
 from dntm.evaluation.groups import Group, groups_of
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from dntm.reader.streaming import ReadingPosition
 
 Unit = Literal["bits", "nats"]
@@ -68,26 +69,13 @@ def in_bits(value: float, unit: Unit) -> float:
 
 
 class Plain:
-    """A dataclass of values that JSON can hold; its representation is short."""
+    """A dataclass of values that JSON can hold."""
 
     __slots__ = ()
-
-    def __repr__(self) -> str:
-        shown = (f.name for f in fields(self) if f.repr)  # type: ignore[arg-type]
-        values = ", ".join(f"{name}={_short(getattr(self, name))}" for name in shown)
-        return f"{type(self).__name__}({values})"
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to a dictionary for JSON."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
-
-
-def _short(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_short, value[:3]))}{', ...' * (len(value) > 3)}]"
-    return reprlib.repr(str(value)) if isinstance(value, str) else repr(value)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
@@ -163,15 +151,13 @@ class TokenReading(Plain):
         return asdict(self) | dict(zip(SURPRISALS, self.surprisals, strict=True))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Neighbor(Plain):
     """A word of the vocabulary near to an entity."""
 
     word: str
     similarity: float
     """Cosine of the embeddings after the sentence, minus that of entities not yet mentioned."""
-    change: float
-    """Increase of the similarity through the sentence."""
     probability: float = 0.0
     """p(w | e) after the sentence: that the entity is this word."""
 
@@ -192,10 +178,6 @@ class EntityReading(Plain):
     """The words nearest to x_e."""
     output_words: Sequence[Neighbor] = ()
     """The words nearest to y_e."""
-    gained: Sequence[Neighbor] = ()
-    """The words whose probability the sentence increased."""
-    lost: Sequence[Neighbor] = ()
-    """The words whose probability the sentence decreased."""
     change: float = 0.0
     """How far the sentence moved d (Euclidean distance)."""
     predicted_words: Sequence[Neighbor] = ()
@@ -307,9 +289,12 @@ class Reading:
             for group, mask in found.items()
         }
 
-    def trail(self, entity: int) -> list[tuple[int, EntityReading]]:
-        """An entity after each sentence that mentions it, with the sentence's index."""
-        return [(s.index, e) for s in self.sentences for e in s.entities if e.entity == entity]
+    def trail(self, entity: int | str) -> list[tuple[int, EntityReading]]:
+        """An entity, by number or name, after each sentence that mentions it, with the sentence's
+        index.
+        """
+        named = ((s.index, e) for s in self.sentences for e in s.entities)
+        return [(index, e) for index, e in named if entity in (e.entity, e.name)]
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to a dictionary for JSON; keys are strings."""
@@ -329,9 +314,16 @@ class Reading:
             import pandas as pd
         except ImportError:
             raise ValueError("a data frame needs pandas: pip install pandas") from None
-        if words:
-            return pd.DataFrame(list(self.word_rows()), columns=list(WORD_COLUMNS))
-        return pd.DataFrame(list(self.token_rows()), columns=list(COLUMNS))
+        rows = self.word_rows() if words else self.token_rows()
+        return pd.DataFrame(list(rows), columns=list(WORD_COLUMNS if words else COLUMNS))
+
+    def plot(self, entity: int | str | None = None) -> "Figure":
+        """A matplotlib figure: surprisal with and without memory or, if the number or name of an
+        `entity` is given, the probabilities of its predicted words after each of its sentences.
+        """
+        from dntm.reader.plots import plot
+
+        return plot(self, entity)
 
     def token_rows(self) -> Iterator[tuple[object, ...]]:
         """One row of `COLUMNS` per predicted token."""

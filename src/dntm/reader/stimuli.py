@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dntm.corpus.document import InputError, numbered_lines
+from dntm.corpus.text import sentences_in
 from dntm.reader.reading import SURPRISALS, WORD_COLUMNS, Reading
 from dntm.settings import parse_json
 
+_MARK = re.compile(r"(\[\[|\]\])")
 MEASURES = tuple(name for name in SURPRISALS if name.endswith("surprisal"))
 """Columns that are summed over texts and regions."""
 
@@ -98,7 +100,7 @@ class StimulusConfig:
     def _text(self, values: Mapping[str, Any], column: str) -> tuple[str, Mapping[str, range]]:
         """A text without marks, and its regions."""
         marked = values[column]
-        if not isinstance(marked, str) or not any(c.isprintable() and c != " " for c in marked):
+        if not isinstance(marked, str) or not any(sentences_in(_MARK.sub("", marked))):
             raise ValueError(f"column {column!r} is {marked!r}, expected a text")
         keys = (self.region_column, self.region_names)
         words, given = (str(values.get(key or "") or "").strip() for key in keys)
@@ -158,7 +160,7 @@ def _values(row: Any, columns: Sequence[str]) -> dict[str, Any]:
 
 def without_marks(marked: str) -> tuple[str, list[range]]:
     """The text without [[ and ]], and the words between them."""
-    pieces = re.split(r"(\[\[|\]\])", marked)
+    pieces = re.split(_MARK, marked)
     if pieces[1::2] != ["[[", "]]"] * (len(pieces) // 4):
         raise ValueError(f"marks {' '.join(pieces[1::2])} in {marked!r}, expected [[ ... ]]")
     text = "".join(pieces[::2])

@@ -214,7 +214,7 @@ class ReadingBuilder:
     ) -> list[list[EntityReading]]:
         """The entities mentioned in each sentence as they are after it."""
         found: list[tuple[int, EntityReading]] = []
-        topics: list[tuple[torch.Tensor, torch.Tensor]] = []
+        topics: list[torch.Tensor] = []
         for s, (sentence, score) in enumerate(zip(tokens, scores, strict=True)):
             slots = map(self._engine.models.vocabulary.entity_at, score.rows[1:])
             mentioned = {
@@ -222,37 +222,29 @@ class ReadingBuilder:
                 for token, slot in zip(sentence, slots, strict=True)
                 if token.entity and slot
             }
-            topics += self._topics(score.rows, mentioned) if mentioned else ()
+            assert self._meanings is not None
+            here = self._meanings.topic(score.rows) if mentioned else torch.zeros(())
             for entity, (slot, occurrence) in mentioned.items():
+                self.topics[entity] = self.topics.get(entity, torch.zeros_like(here)) + here
+                topics.append(self.topics[entity])
+                after = score.after[slot - 1]
                 state = EntityReading(
                     entity=entity,
                     name=self.names[entity],
                     occurrence=occurrence,
                     row=slot,
-                    representation=score.after[slot - 1].tolist(),
+                    representation=after.tolist(),
+                    change=float((after - score.before[slot - 1]).norm()),
                 )
                 found.append((s, state))
         readings: list[list[EntityReading]] = [[] for _ in scores]
-        if found:
-            assert self._meanings is not None
-            before = torch.stack([scores[s].before[state.row - 1] for s, state in found])
-            after = torch.stack([scores[s].after[state.row - 1] for s, state in found])
-            both = [torch.stack(vectors) for vectors in zip(*topics, strict=True)]
-            described = self._meanings.describe([e for _, e in found], before, after, both)
+        if found and self._meanings:
+            d = torch.stack([scores[s].after[state.row - 1] for s, state in found])
+            states = [state for _, state in found]
+            described = self._meanings.describe(states, d, torch.stack(topics))
             for (s, _), state in zip(found, described, strict=True):
                 readings[s].append(state)
         return readings
-
-    def _topics(
-        self, sentence: Sequence[int], mentioned: Iterable[int]
-    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """The topic vector of each entity before and after this sentence."""
-        assert self._meanings is not None
-        here = self._meanings.topic(sentence)
-        for entity in mentioned:
-            before = self.topics.get(entity, torch.zeros_like(here))
-            self.topics[entity] = before + here
-            yield before, self.topics[entity]
 
 
 def read_texts(

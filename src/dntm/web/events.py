@@ -66,7 +66,7 @@ def sentence_event(sentence: SentenceReading) -> dict[str, Any]:
             if isinstance(value, float) and not math.isfinite(value):  # JSON has no NaN
                 token[name] = None
     for entity in plain["entities"]:
-        for unused in ("representation", "input_words", "output_words", "gained", "lost"):
+        for unused in ("representation", "input_words", "output_words"):
             del entity[unused]
     return {"kind": "sentence", **plain}
 
