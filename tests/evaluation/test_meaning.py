@@ -10,12 +10,8 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from dntm.evaluation.meaning import (
-    RANK_OFFSET,
-    RARITY,
-    TOPIC,
     Calibration,
     Predictor,
-    Topic,
     Trials,
     definitions,
     hidden_words,
@@ -23,11 +19,10 @@ from dntm.evaluation.meaning import (
     spearman,
     trials,
     type_groups,
-    with_topic,
 )
 from dntm.evaluation.passages import Passage, Trial, gap_passage
 from dntm.evaluation.ranks import Ranked
-from dntm.evaluation.word_baselines import SMOOTHING, bag_of_words
+from dntm.evaluation.word_baselines import bag_of_words
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel, score_block
 from dntm.model.scorer import Scorer
@@ -108,61 +103,26 @@ def test_a_model_without_dynamic_input_has_no_meanings_to_tell() -> None:
         Predictor(random_model("output"), {})
 
 
-X = torch.randn(3 + 2 + 9, 4, generator=torch.Generator().manual_seed(4)).double()
-"""Embeddings of two entities and nine words."""
-
-
-def plain_topic(sentences: list[list[int]]) -> np.ndarray:
-    """c_e of an entity that these sentences mention."""
-    x, share = X.numpy()[5:], 1 / np.arange(1, 10)
-    share /= share.sum()
-    weight = SMOOTHING / (SMOOTHING + share)
-    common = np.linalg.svd((np.sqrt(share) * weight)[:, None] * x)[2][0]
-    total = sum(weight[row - 5] * x[row - 5] for s in sentences for row in s if row >= 5)
-    return np.asarray(total - common * (common @ total))
-
-
-def test_a_topic_is_that_of_plain_numpy_and_a_sentence_counts_once() -> None:
-    sentences = [[1, 3, 6, 4, 3, 2], [1, 4, 8, 2], [1, 3, 9, 2]]
-
-    found = Topic(X, 2).after_mentions(Passage(sentences, 3))
-
-    first, _, third = sentences
-    expected = [plain_topic(read) for read in ([first], [first], [first, third])]
-    np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
-def test_the_topic_turns_a_vector_and_one_without_words_around_stays() -> None:
-    x_e, c_e = X[:2], torch.stack((X[5], torch.zeros(4).double()))
-
-    g_e = with_topic(x_e, c_e)
-
-    x, c = x_e[0], c_e[0]
-    torch.testing.assert_close(g_e[0], x + TOPIC * x.norm() * c / c.norm())
-    assert g_e[1].equal(x_e[1])
-
-
 def test_words_are_ranked_as_readers_see_them() -> None:
     model = random_model(extensions=("naming",))
     predictor = Predictor(model, {})
-    generator = torch.Generator().manual_seed(8)
-    d, c = torch.randn(2, 4, generator=generator), torch.randn(2, DIM, generator=generator)
+    assert predictor.naming is not None
+    with torch.no_grad():
+        predictor.naming.t[1] = 0.5
+    d = torch.randn(2, 4, generator=torch.Generator().manual_seed(8))
     entities = [
-        EntityReading(entity=e, name="", occurrence=1, row=e, representation=()) for e in (1, 2)
+        EntityReading(entity=e, name="", occurrence=e, row=e, representation=()) for e in (1, 2)
     ]
 
-    read = Meanings(model.model, VOCABULARY).describe(entities, 0 * d, d, [0 * c, c])
+    read = Meanings(model.model, VOCABULARY).describe(entities, d)
 
     x_e = model.model.x.entity(torch.tensor([3, 4]), d).detach()
-    for entity, g_e in zip(read, with_topic(x_e, c), strict=True):
+    for entity, x in zip(read, x_e, strict=True):
         rows = np.array([row(near.word) for near in entity.predicted_words])
-        ranked = predictor.ranks("model", g_e.expand(len(rows), -1), CANDIDATES, rows)
+        mentions = np.full(len(rows), entity.occurrence)
+        ranked = predictor.ranks("model", x.expand(len(rows), -1), CANDIDATES, rows, mentions)
         assert ranked.rank.tolist() == list(range(1, len(rows) + 1))
         assert ranked.confidence[0] == pytest.approx(entity.predicted_words[0].probability)
-        x_w = predictor.words["model"][CANDIDATES]
-        logits = float(predictor.s or 0) * torch.cosine_similarity(g_e.unsqueeze(0), x_w)
-        logits += RARITY * torch.from_numpy(np.log(CANDIDATES - FIRST + RANK_OFFSET))
-        assert ranked.confidence[0] == pytest.approx(float(logits.softmax(0).max()), rel=1e-4)
 
 
 def test_the_context_encoder_alone_is_a_model_that_merges_by_the_mean() -> None:

@@ -29,13 +29,13 @@ def test_cosine_ranks_are_those_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch)
     assert len(set(expected)) > 3
 
 
-def test_a_scale_and_a_bias_change_ranks_and_the_probability_of_the_first_word() -> None:
-    words, bias = torch.tensor([[1.0, 0], [0, 2], [0, 0]]), torch.tensor([0.0, 3.0, 9.0])
+def test_a_scale_changes_the_probability_of_the_first_word() -> None:
+    words = torch.tensor([[1.0, 0], [0, 2], [0, 0]])
 
-    found = cosine_ranks(torch.tensor([[5.0, 0]]), words, np.array([0]), 2.0, bias)
+    found = cosine_ranks(torch.tensor([[5.0, 0]]), words, np.array([1]), torch.tensor([2.0]))
 
     assert found.rank.tolist() == [2]
-    assert found.confidence.tolist() == pytest.approx([1 / (1 + math.exp(2 - 3))])
+    assert found.confidence.tolist() == pytest.approx([1 / (1 + math.exp(-2))])
 
 
 def test_ties_count_against_the_model_and_zero_vectors_are_ranked_last() -> None:

@@ -1,23 +1,13 @@
 """Evaluation of meaning: ranks of the right words for hidden, defined and invented words.
 
 Beyond the paper. After each mention of an entity that stands for a known word, candidates w are
-ranked. The model ranks them as its reader does:
+ranked by cos(x_e, x_w), and the model's confidence is the probability of its first word:
 
-    p(w | e) = softmax_w(s cos(g_e, x_w) + log(rank_w) / 2)
-    g_e      = x_e + t |x_e| c_e / |c_e|
+    p(w | e) = softmax_w(s_n cos(x_e, x_w))                          after n mentions (`naming`)
 
-An unknown word is rarely frequent, so logits are corrected by half the log frequency: by Zipf's law
-log p(w) is -log(rank_w), and rows are sorted by frequency. x_e (Eq. 9) encodes the position of an
-entity among the words of its sentences. The topic vector c_e encodes which words these are:
-
-    c_e = sum over the sentences that mention e, and their words w, of a / (a + p(w)) x_w,
-          minus its projection on the first principal component of such words
-
-The weights are those of SIF (Arora et al. 2017), with p(w) by Zipf's law. Nothing in c_e is
-learned, and the language model does not use it. The baselines rank words by their cosine: those of
-`word_baselines`, and the context encoder alone, which is x_e with the mean of the contexts d'_e
-instead of the model's own merging function. A model without the naming loss has no s: its words are
-ranked by cos(x_e, x_w), and there is no calibration.
+The baselines rank words by their cosine too: those of `word_baselines`, and the context encoder
+alone, which is x_e with the mean of the contexts d'_e instead of the model's own merging function.
+A model without the naming extension has no s_n, and there is no calibration.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +24,7 @@ from dntm.corpus.vocabulary import UNK, Vocabulary, entity_rows
 from dntm.evaluation.passages import Passage, Trial, gap_passage
 from dntm.evaluation.ranks import Ranked, RankSummary, cosine_ranks
 from dntm.evaluation.uncertainty import interval, resampled
-from dntm.evaluation.word_baselines import WordBaseline, sif, zipf
+from dntm.evaluation.word_baselines import WordBaseline
 from dntm.model.extensions.naming import held_out_types, naming_term
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.merging import merging_function
@@ -46,47 +36,10 @@ BANDS = ((1, 1000), (1001, 3000), (3001, 10_000), (10_001, 30_000))
 """Frequency ranks of hidden words. The first band is reported, but unknown words are rarer."""
 BINS = 10
 """Bins of the reliability diagram."""
-TOPIC = 0.2
-"""The weight t of topic vectors."""
-RARITY = 0.5
-"""The share of log p(w) that is subtracted from the logit of a word."""
-RANK_OFFSET = 20
-"""Added to frequency ranks, so that the most frequent words are corrected alike."""
 _BATCH = 32
 """Passages read at once."""
 Rows = Int[np.ndarray, " candidates"]
 """Candidates as ascending rows of the vocabulary."""
-
-
-class Topic:
-    """Computes the topic vectors of sentences."""
-
-    def __init__(self, x: Float[Tensor, "vocabulary dim"], entities: int) -> None:
-        first = entity_rows(entities).stop
-        self._x = x.detach()
-        self._weight = x.new_zeros(len(x))
-        self._weight[first:], self._common = sif(self._x[first:], zipf(len(x) - first).to(x.device))
-
-    def of(self, sentence: Sequence[int]) -> Float[Tensor, " dim"]:
-        """The contribution of a sentence, as rows of the vocabulary, to c_e of its entities."""
-        rows = torch.tensor(sentence, dtype=torch.long, device=self._x.device)
-        found: Tensor = self._weight[rows] @ self._x[rows]
-        return torch.sub(found, (found @ self._common) * self._common)
-
-    def after_mentions(self, passage: Passage) -> Float[Tensor, "mentions dim"]:
-        """c_e after each mention of a passage's entity. A sentence counts once."""
-        mentions = [s for s, _ in passage.mentions()]
-        of_sentence = {s: self.of(passage.sentences[s]) for s in mentions}
-        sums = dict(zip(of_sentence, torch.stack([*of_sentence.values()]).cumsum(0), strict=True))
-        return torch.stack([sums[s] for s in mentions])
-
-
-def with_topic(
-    x_e: Float[Tensor, "entities dim"], c_e: Float[Tensor, "entities dim"]
-) -> Float[Tensor, "entities dim"]:
-    """g_e; equal to x_e where c_e is zero."""
-    lengths: Tensor = x_e.norm(dim=1, keepdim=True)
-    return torch.add(x_e, TOPIC * lengths * nn.functional.normalize(c_e.to(x_e), dim=1))
 
 
 class Predictor:
@@ -104,16 +57,11 @@ class Predictor:
         """The word vectors that the predictions of each method are compared with."""
         self.words |= {name: baseline.words for name, baseline in baselines.items()}
         self.first = entity_rows(model.vocabulary.entities).stop
-        self._topic = Topic(x, model.vocabulary.entities)
-        naming = naming_term(model.model.terms)
-        self.s = None if naming is None else float(naming.s.detach())
+        self.naming = naming_term(model.model.terms)
 
     def vectors(self, passages: Sequence[Passage]) -> dict[str, Float[Tensor, "mentions dim"]]:
         """The vectors after all mentions of all passages, by method."""
         found = {"model": self._x_e(passages)}
-        if self.s is not None:
-            c_e = torch.cat([self._topic.after_mentions(passage) for passage in passages])
-            found["model"] = with_topic(found["model"], c_e)
         with _mean_merging(self._model.model):
             found["context encoder"] = self._x_e(passages)
         for name, baseline in self._baselines.items():
@@ -134,13 +82,14 @@ class Predictor:
         vectors: Float[Tensor, "cases dim"],
         candidates: Rows,
         answers: Int[np.ndarray, " cases"],
+        mentions: Int[np.ndarray, " cases"],
     ) -> Ranked:
-        """The rank of each answer, a row, among the candidates."""
+        """The rank of each answer, a row, among the candidates, after a number of mentions."""
         place, words = np.searchsorted(candidates, answers), self.words[method][candidates]
-        if method != "model" or self.s is None:
-            return cosine_ranks(vectors, words, place)
-        rarity = RARITY * np.log(candidates - self.first + RANK_OFFSET)
-        return cosine_ranks(vectors, words, place, self.s, torch.from_numpy(rarity))
+        scale = None
+        if method == "model" and self.naming is not None:
+            scale = self.naming.scale(torch.from_numpy(mentions)).detach()
+        return cosine_ranks(vectors, words, place, scale)
 
 
 @contextmanager
@@ -232,7 +181,9 @@ def hidden_words(
     masks = {group: group_of == group for group in groups}
     masks |= {"all": rare, f"all with {MENTIONS[-1]} mentions": rare & complete}
     ranked = {
-        method: predictor.ranks(method, torch.cat([v[method] for v in read]), candidates, answers)
+        method: predictor.ranks(
+            method, torch.cat([v[method] for v in read]), candidates, answers, count
+        )
         for method in predictor.words
     }
 
@@ -241,7 +192,7 @@ def hidden_words(
         return {n: RankSummary.of(own.rank[here]) for n, here in at.items() if here.any()}
 
     rank, confidence = ranked["model"]
-    right_at = {n: rare & (count == n) for n in MENTIONS if predictor.s is not None}
+    right_at = {n: rare & (count == n) for n in MENTIONS if predictor.naming is not None}
     better = rare[1:] & (count[1:] > 1) & (rank[1:] < rank[:-1])
     return HiddenWords(
         candidates=len(candidates),
@@ -284,7 +235,11 @@ def definitions(
         raise ValueError("no definition with ___ of a word in the vocabulary")
     vectors, last = predictor.vectors(read), _last_mentions(read)
     answers = np.array([passage.answer for passage in read])
-    ranks = {m: predictor.ranks(m, v[last], candidates, answers).rank for m, v in vectors.items()}
+    mentions = np.array([len(passage.mentions()) for passage in read])
+    ranks = {
+        m: predictor.ranks(m, v[last], candidates, answers, mentions).rank
+        for m, v in vectors.items()
+    }
     return Definitions(
         words=len(read),
         unknown=len(given) - len(known),

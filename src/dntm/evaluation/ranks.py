@@ -122,20 +122,21 @@ def cosine_ranks(
     vectors: Float[Tensor, "cases dim"],
     words: Float[Tensor, "candidates dim"],
     answers: Int[np.ndarray, " cases"],
-    scale: float = 1.0,
-    bias: Float[Tensor, " candidates"] | None = None,
+    scale: Float[Tensor, " cases"] | None = None,
 ) -> Ranked:
-    """Rank each answer, an index of a candidate, by scale * cosine + bias.
+    """Rank each answer, an index of a candidate, by its cosine, times a scale of each case.
 
     Probabilities are the softmax of these logits. Candidates with a zero vector are ranked last.
     """
     ranks, confidence = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
     normalized = nn.functional.normalize(words, dim=1).t()
-    offset = words.new_zeros(len(words)) if bias is None else bias.to(words)
-    offset = offset.masked_fill(~words.any(1), -1e9)
+    offset = words.new_zeros(len(words)).masked_fill(~words.any(1), -1e9)
     for start in range(0, len(vectors), CASES):
         chunk = slice(start, start + CASES)
-        scores = torch.addmm(offset, nn.functional.normalize(vectors[chunk]) * scale, normalized)
+        scaled = nn.functional.normalize(vectors[chunk])
+        if scale is not None:
+            scaled = scaled * scale[chunk].to(vectors).unsqueeze(1)
+        scores = torch.addmm(offset, scaled, normalized)
         if not torch.isfinite(scores).all():
             raise ValueError("a cosine is not finite: some embedding is not a number")
         ranks.append(_ranks(scores, torch.from_numpy(answers[chunk])))

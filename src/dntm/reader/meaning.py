@@ -1,22 +1,16 @@
 """Meaning: predicted words for an entity (Eq. 9), and its nearest words (Eqs. 9 and 10).
 
-    p(w | e)   = softmax_w(s cos(g_e, x_w) + log(rank_w) / 2)               predicted words
+    p(w | e)   = softmax_w(s_n cos(x_e, x_w))                               predicted words
     near(e, w) = cos(x_e - m, x_w - m) - mean_k cos(b_k - m, x_w - m)       nearest words
 
-g_e combines x_e with a topic vector of its sentences (`evaluation.meaning`). Both are taken over
-the content words of the vocabulary: words of `function_words.txt`, numbers and letters are never
-predicted. s is learned if a model is trained to name hidden words (`extensions.naming`). Such
-a model expects frequent words, but an unknown word is rarely frequent. So logits are corrected by
-half the log frequency: by Zipf's law log p(w) is -log(rank_w), and rows are sorted by frequency.
-The nearest input words of such a model are its predicted words. For other models p is a softmax of
-`near` with scale 10, which ranks words but is not calibrated.
+Both are taken over the content words of the vocabulary: words of `function_words.txt`, numbers and
+letters are never predicted. The scale s_n after n mentions is learned if a model is trained to name
+hidden words (`extensions.naming`); the nearest input words of such a model are its predicted words.
+For other models p is a softmax of `near` with scale 10, which ranks words but is not calibrated.
 
-`near` corrects for frequency too. Embeddings share one large direction, so the mean m of the words
-is subtracted. A word that is near to every entity is uninformative, so its mean similarity to
-entities not yet mentioned (their own rows b_k) is subtracted as well. In 270 states of 22 texts,
-the five nearest words were then 71 different words with mean frequency rank 238, instead of 42 with
-mean rank 60. Subtracting means over states of other texts corrects too much: adverbs such as
-"vainly" win.
+`near` corrects for frequency. Embeddings share one large direction, so the mean m of the words is
+subtracted. A word that is near to every entity is uninformative, so its mean similarity to entities
+not yet mentioned (their own rows b_k) is subtracted as well.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +24,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import Vocabulary, entity_rows, row_of_entity
-from dntm.evaluation.meaning import Topic, with_topic
 from dntm.model.extensions.naming import naming_term
 from dntm.model.language_model import DynamicTextModel
 from dntm.reader.reading import EntityReading, Neighbor
@@ -39,10 +32,6 @@ COMPARED = 10_000
 """The most frequent content words, with which entities are compared."""
 SHOWN = 3
 """Predicted words that are shown; the confidence is the sum of their probabilities."""
-RARITY = 0.5
-"""The share of log p(w) that is subtracted from the logit of a word."""
-_RANK_OFFSET = 20
-"""Added to frequency ranks, so that the most frequent words are corrected alike."""
 _UNTRAINED_SCALE = 10.0
 _LEAST = 1e-12
 CONFIDENCE = {"high confidence": 0.6, "medium confidence": 0.3, "low confidence": 0.0}
@@ -81,8 +70,7 @@ class Meanings:
         self._k = k
         self.naming_space = "input" if model.config.dynamic_input else "output"
         """The space in which words are predicted."""
-        naming = naming_term(model.terms) if self.naming_space == "input" else None
-        self._s = None if naming is None else float(naming.s.detach())
+        self._naming = naming_term(model.terms) if self.naming_space == "input" else None
 
     @cached_property
     def spaces(self) -> Mapping[str, "Space"]:
@@ -92,37 +80,27 @@ class Meanings:
         places = list(islice(content_words(whole), COMPARED))
         words = [whole[place] for place in places]
         rows = torch.tensor([entities.stop + place for place in places], dtype=torch.long)
-        rarity = RARITY * torch.tensor([place + _RANK_OFFSET for place in places]).float().log()
         x, output = self._model.x, self._model.output
         layers = {"input": (x.weight, x.entity), "output": (output.weight, self._model.y_entity)}
         unseen = range(entities.start, entities.stop), self._model.config.context_dim
-        return {name: Space(layer, words, rows, unseen, rarity) for name, layer in layers.items()}
-
-    @cached_property
-    def _topic(self) -> Topic:
-        return Topic(self._model.x.weight, self._vocabulary.entities)
-
-    def topic(self, sentence: Sequence[int]) -> Float[Tensor, " dim"]:
-        """The topic vector of a sentence, given as rows of the vocabulary."""
-        return self._topic.of(sentence)
+        return {name: Space(layer, words, rows, unseen) for name, layer in layers.items()}
 
     def describe(
         self,
         entities: Sequence[EntityReading],
         d: Float[Tensor, "mentions context_dim"],
-        topics: Float[Tensor, "mentions dim"] | None = None,
     ) -> list[EntityReading]:
-        """Add the words of each entity, given its d and the topic vector of its sentences."""
+        """Add the words of each entity, given its d."""
         states = {
             name: space.embeddings([entity.row for entity in entities], d)
             for name, space in self.spaces.items()
         }
-        if self._s is not None and topics is not None:
-            states[self.naming_space] = with_topic(states[self.naming_space], topics)
         by = {name: space.near(states[name]) for name, space in self.spaces.items()}
         near, cosine = by[self.naming_space]
-        rarity = self.spaces[self.naming_space].rarity
-        logits = near * _UNTRAINED_SCALE if self._s is None else cosine * self._s + rarity
+        logits = near * _UNTRAINED_SCALE
+        if self._naming is not None:
+            mentions = torch.tensor([entity.occurrence for entity in entities])
+            logits = cosine * self._naming.scale(mentions).detach().float().unsqueeze(1)
         p = logits.softmax(1)
 
         def words(name: str, ranked: Tensor) -> list[list[Neighbor]]:
@@ -131,10 +109,10 @@ class Meanings:
         predicted_words = words(self.naming_space, p)
         if self._model.config.variant == "baseline":
             predicted_words = [[] for _ in entities]
-        input_words, output_words = (
-            words(name, p if self._s is not None and name == self.naming_space else by[name][0])
-            for name in ("input", "output")
-        )
+        ranked = {name: near for name, (near, _) in by.items()}
+        if self._naming is not None:
+            ranked[self.naming_space] = p
+        input_words, output_words = (words(name, ranked[name]) for name in ("input", "output"))
         return [
             replace(
                 entity,
@@ -148,25 +126,8 @@ class Meanings:
             )
         ]
 
-    @torch.no_grad()
-    def calibration(
-        self, g_e: Float[Tensor, "mentions dim"], words: Sequence[str]
-    ) -> list[tuple[str, bool]]:
-        """The confidence label of each entity, and whether its true word is among those shown.
-
-        Empty if the model was not trained to predict words.
-        """
-        if self._s is None:
-            return []
-        space = self.spaces[self.naming_space]
-        p = (space.near(g_e)[1] * self._s + space.rarity).softmax(1)
-        values, numbers = p.topk(min(SHOWN, p.shape[1]), dim=1)
-        shown = [[space.listed[number] for number in row] for row in numbers.tolist()]
-        sums = values.sum(1).tolist()
-        return [(confidence_label(p), w in s) for p, w, s in zip(sums, words, shown, strict=True)]
-
     def _confidence(self, predicted: Sequence[Neighbor]) -> float | None:
-        if self._s is None or not predicted:
+        if self._naming is None or not predicted:
             return None
         return sum(word.probability for word in predicted[:SHOWN])
 
@@ -180,11 +141,8 @@ class Space:
         words: Sequence[str],
         rows: Int[Tensor, " words"],
         unseen: tuple[Sequence[int], int],
-        rarity: Float[Tensor, " words"],
     ) -> None:
         """`unseen` are the rows of entities and the size of their d."""
-        self.rarity = rarity
-        """The frequency correction of each word's logit."""
         self._weight, self._of_entity = layer
         weight = self._weight
         self._rows = rows

@@ -179,7 +179,6 @@ class Reader:
             slots=self.engine.slots(),
             strings=self.engine.strings(),
             occurrences={},
-            topics={},
             names=text.names(),
             surfaces=text.surfaces(self.engine.lexicon),
             reader=self._id,

@@ -57,8 +57,6 @@ class ReadingPosition:
     """The forms of each entity."""
     occurrences: Mapping[int, int] = field(repr=False)
     """How often each entity has occurred."""
-    topics: Mapping[int, torch.Tensor] = field(repr=False)
-    """The topic vector of the sentences that mention each entity."""
     names: Mapping[int, str] = field(repr=False)
     """The name of each entity of the text, including those not yet mentioned."""
     surfaces: Mapping[tuple[str, ...], int] = field(repr=False)
@@ -89,7 +87,6 @@ class ReadingBuilder:
         self.index = 0
         self._end = 0
         self.occurrences: dict[int, int] = {}
-        self.topics: dict[int, torch.Tensor] = {}
         self.strings = engine.strings()
 
     def add(
@@ -126,14 +123,12 @@ class ReadingBuilder:
             slots=slots,
             strings=self.strings and self.strings.copy(),
             occurrences=dict(self.occurrences),
-            topics=dict(self.topics),
         )
 
     def skip(self, position: ReadingPosition) -> None:
         """Continue after a position of an earlier reading with the same beginning."""
         self.index = position.sentences
         self.occurrences = dict(position.occurrences)
-        self.topics = dict(position.topics)
         self.strings = position.strings and position.strings.copy()
 
     def _tokens(self, words: Sequence[Word], scores: SentenceScores) -> Iterator[TokenReading]:
@@ -214,7 +209,6 @@ class ReadingBuilder:
     ) -> list[list[EntityReading]]:
         """The entities mentioned in each sentence as they are after it."""
         found: list[tuple[int, EntityReading]] = []
-        topics: list[torch.Tensor] = []
         for s, (sentence, score) in enumerate(zip(tokens, scores, strict=True)):
             slots = map(self._engine.models.vocabulary.entity_at, score.rows[1:])
             mentioned = {
@@ -222,11 +216,7 @@ class ReadingBuilder:
                 for token, slot in zip(sentence, slots, strict=True)
                 if token.entity and slot
             }
-            assert self._meanings is not None
-            here = self._meanings.topic(score.rows) if mentioned else torch.zeros(())
             for entity, (slot, occurrence) in mentioned.items():
-                self.topics[entity] = self.topics.get(entity, torch.zeros_like(here)) + here
-                topics.append(self.topics[entity])
                 after = score.after[slot - 1]
                 state = EntityReading(
                     entity=entity,
@@ -241,7 +231,7 @@ class ReadingBuilder:
         if found and self._meanings:
             d = torch.stack([scores[s].after[state.row - 1] for s, state in found])
             states = [state for _, state in found]
-            described = self._meanings.describe(states, d, torch.stack(topics))
+            described = self._meanings.describe(states, d)
             for (s, _), state in zip(found, described, strict=True):
                 readings[s].append(state)
         return readings
