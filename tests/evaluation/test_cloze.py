@@ -26,18 +26,15 @@ def records(*likelihoods: float) -> ClozeRecords:
     return ClozeRecords.of([ClozeText.of(document)], [Completions(gap, np.zeros(3))])
 
 
-def test_candidates_are_the_entities_of_earlier_sentences() -> None:
+def test_candidates_are_two_or_more_entities_of_earlier_sentences() -> None:
+    alone = AnonymizedDocument(name="d", sentences=[[1], [1], [1, 2]])
+
     assert TEXT.gaps == (
         Gap(2, 1, 2, 2, (1, 2)),
         Gap(3, 0, 3, 3, (1, 2, 3)),
         Gap(3, 1, 1, 4, (1, 2, 3)),
     )
-
-
-def test_a_gap_without_an_alternative_is_no_gap() -> None:
-    document = AnonymizedDocument(name="d", sentences=[[1], [1], [1, 2]])
-
-    assert ClozeText.of(document).gaps == ()
+    assert ClozeText.of(alone).gaps == ()
 
 
 @pytest.mark.parametrize(
@@ -107,15 +104,12 @@ def test_damaged_records_are_named_with_their_line(tmp_path: Path) -> None:
         ClozeRecords.read(path)
 
 
-def test_a_model_that_fills_too_few_candidates_is_caught() -> None:
-    with pytest.raises(ValueError, match="7 log-likelihoods, expected 8"):
-        ClozeRecords.of([TEXT], [Completions(np.zeros(8), np.zeros(7))])
-
-
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
-def test_no_rank_comes_from_numbers_that_are_not_finite(wrong: float) -> None:
+def test_no_rank_comes_from_too_few_numbers_or_from_one_that_is_not_finite(wrong: float) -> None:
     with pytest.raises(ValueError, match="log-likelihoods that are not finite"):
         records(-1.0, wrong, -2.0)
+    with pytest.raises(ValueError, match="7 log-likelihoods, expected 8"):
+        ClozeRecords.of([TEXT], [Completions(np.zeros(8), np.zeros(7))])
 
 
 def test_chance_is_what_guessing_comes_to() -> None:

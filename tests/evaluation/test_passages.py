@@ -1,5 +1,6 @@
 """Passages: hidden words, gaps, and the file formats of the public test sets."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -151,45 +152,11 @@ def test_trials_of_one_word_share_the_beginning_of_their_ids_or_their_probes(
     assert found[0].ratings == [3, 1.5]
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("1\ta ___\tdog,cat", "3 columns, expected 4"),
-        ("1\ta ___\tdog,cat\t1", "2 probes and 1 ratings"),
-        ("1\ta ___\tdog,\t1,2", "2 probes and 2 ratings, expected pairs"),
-        ("1\ta ___\tdog,cat\t1,much", "found 'much', expected a number"),
-        ("1\ta ___\tdog,cat\t1,nan", "found 'nan', expected a number"),
-    ],
-)
-def test_a_malformed_trial_is_named_with_its_line(tmp_path: Path, line: str, problem: str) -> None:
-    path = tmp_path / "trials.txt"
-    path.write_text(f"1\ta ___\tdog,cat\t1,2\n{line}\n")
-
-    with pytest.raises(InputError, match=f"trials.txt, line 2: {problem}"):
-        read_trials(path)
-
-
 def test_definitions_are_a_word_and_what_is_said_of_it(tmp_path: Path) -> None:
     path = tmp_path / "d.txt"
     path.write_text("dog\t___ barked \n\ncat\tthe ___ ran\n")
 
     assert read_definitions(path) == [("dog", "___ barked"), ("cat", "the ___ ran")]
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("dog ___ barked\n", ", line 1: 1 columns, expected 2"),
-        ("dog\ta\tb\n", ", line 1: 3 columns"),
-        ("\n", ": empty file"),
-    ],
-)
-def test_a_malformed_definition_is_named(tmp_path: Path, text: str, problem: str) -> None:
-    path = tmp_path / "d.txt"
-    path.write_text(text)
-
-    with pytest.raises(InputError, match=f"d.txt{problem}"):
-        read_definitions(path)
 
 
 @pytest.mark.parametrize("between", ["\t", ",", ", ", " ", "   "])
@@ -206,18 +173,27 @@ def test_pairs_have_any_separator_and_a_header_or_none(
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("reader", "text", "problem"),
     [
-        ("a b 1\na b\n", ", line 2: found 'a b', expected two words and a number"),
-        ("a b 1\na b c\n", ", line 2: found 'c', expected a number"),
-        ("a\tb\tc\na\tb\td\n", ", line 2: found 'd', expected a number"),
-        ("a,,1\n", ", line 1: found 'a,,1'"),
-        ("one two three\n", ": no word pair"),
+        (read_trials, "1\ta ___\tdog\t1\n1\ta ___\tdog,cat", ", line 2: 3 columns, expected 4"),
+        (read_trials, "1\ta ___\tdog,cat\t1", ", line 1: 2 probes and 1 ratings"),
+        (read_trials, "1\ta ___\tdog,\t1,2", ", line 1: 2 probes and 2 ratings, expected pairs"),
+        (read_trials, "1\ta ___\tdog\tmuch", ", line 1: found 'much', expected a number"),
+        (read_trials, "1\ta ___\tdog\tnan", ", line 1: found 'nan', expected a number"),
+        (read_definitions, "dog ___ barked\n", ", line 1: 1 columns, expected 2"),
+        (read_definitions, "dog\ta\tb\n", ", line 1: 3 columns"),
+        (read_definitions, "\n", ": empty file"),
+        (read_pairs, "a b 1\na b\n", ", line 2: found 'a b', expected two words and a number"),
+        (read_pairs, "a b 1\na b c\n", ", line 2: found 'c', expected a number"),
+        (read_pairs, "a\tb\tc\na\tb\td\n", ", line 2: found 'd', expected a number"),
+        (read_pairs, "a,,1\n", ", line 1: found 'a,,1'"),
+        (read_pairs, "one two three\n", ": no word pair"),
     ],
 )
-def test_a_malformed_pair_is_named(tmp_path: Path, text: str, problem: str) -> None:
-    path = tmp_path / "pairs.txt"
-    path.write_text(text)
+def test_a_malformed_file_is_named_with_its_line(
+    tmp_path: Path, reader: Callable[[Path], object], text: str, problem: str
+) -> None:
+    (tmp_path / "given.txt").write_text(text)
 
-    with pytest.raises(InputError, match=f"pairs.txt{problem}"):
-        read_pairs(path)
+    with pytest.raises(InputError, match=f"given.txt{problem}"):
+        reader(tmp_path / "given.txt")

@@ -1,21 +1,27 @@
+"""Records of predicted tokens, token groups (Table 2) and curves (Figures 4 to 6)."""
+
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.evaluation.groups import Group, group_of, groups_of, score_groups
+from dntm.evaluation import uncertainty
+from dntm.evaluation.groups import Curve, Group, curve_of, group_of, groups_of, score_groups
 from dntm.evaluation.records import Records
+from dntm.evaluation.uncertainty import band
 
-DOCUMENT = AnonymizedDocument(
+TALE = AnonymizedDocument(
     name="tale", sentences=[[1, "met", 2, "."], ["then", 1, 2, "left"], ['"', 1]]
 )
-SCORES = -np.arange(1.0, 14.0)
+OTHER = AnonymizedDocument(name="other", sentences=[[1, 1], [1]])
+SCORES = [-np.arange(1.0, 14.0), -np.arange(1.0, 6.0)]
+BOTH = Records.of([TALE, OTHER], SCORES)
 
 
 @pytest.fixture
 def records() -> Records:
-    return Records.of([DOCUMENT], [SCORES])
+    return Records.of([TALE], SCORES[:1])
 
 
 def test_every_token_and_sentence_end_has_a_record(records: Records) -> None:
@@ -62,26 +68,75 @@ def test_a_file_of_records_reads_back_as_it_was(records: Records, tmp_path: Path
 
 def test_a_model_that_scores_too_few_tokens_is_caught() -> None:
     with pytest.raises(ValueError, match="12 log-probabilities, expected 13"):
-        Records.of([DOCUMENT], [SCORES[:-1]])
+        Records.of([TALE], [SCORES[0][:-1]])
 
 
 def test_no_perplexity_comes_from_numbers_that_are_not_finite() -> None:
-    document = AnonymizedDocument(name="d", sentences=[["a"]])
-
     with pytest.raises(ValueError, match="not finite"):
-        Records.of([document], [np.array([-1.0, np.nan])])
+        Records.of([OTHER], [np.array([-1.0, -1.0, -1.0, -1.0, np.nan])])
 
 
 def test_a_single_token_is_listed_under_a_group_that_contains_it(records: Records) -> None:
     masks = groups_of(records.occurrence, records.follows)
 
-    listed = [
-        group_of(occurrence, follows)
-        for occurrence, follows in zip(
-            records.occurrence.tolist(), records.follows.tolist(), strict=True
-        )
-    ]
+    listed = list(map(group_of, records.occurrence.tolist(), records.follows.tolist()))
 
     assert all(masks[group][i] for i, group in enumerate(listed))
     assert Group.ALL not in listed
     assert listed[7] == Group.REAPPEARING  # an entity right after an entity
+
+
+def test_figure_4_takes_all_tokens_by_their_place_in_the_document() -> None:
+    curve = curve_of(BOTH, "position", edges=(1, 4, 10))
+
+    assert curve.tokens.tolist() == [3 + 3, 6 + 2, 4]
+    assert curve.nats.tolist() == [6 + 6, 39 + 9, 10 + 11 + 12 + 13]
+
+
+def test_a_document_of_the_same_name_begins_anew() -> None:
+    twice = Records.of([TALE, TALE], [SCORES[0], SCORES[0]])
+
+    assert curve_of(twice, "position", edges=(1, 13, 14)).tokens.tolist() == [24, 2, 0]
+
+
+def test_figure_5_takes_tokens_after_an_entity_by_its_occurrence() -> None:
+    curve = curve_of(BOTH, "occurrence", edges=(1, 2, 3))
+
+    assert curve.tokens.tolist() == [3, 3, 2]
+    assert curve.nats.tolist() == [2 + 4 + 2, 8 + 9 + 3, 13 + 5]
+
+
+def test_figure_6_takes_reappearing_entities_by_their_antecedents() -> None:
+    curve = curve_of(BOTH, "antecedents", edges=(1, 2, 3))
+
+    assert curve.tokens.tolist() == [2, 3, 0]
+    assert curve.nats.tolist() == [2 + 4, 7 + 8 + 12, 0]
+
+
+def test_perplexity_is_that_of_the_bins_tokens_and_nan_without_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(uncertainty, "FEWEST", 1)
+
+    perplexity = band([curve_of(BOTH, "antecedents", edges=(1, 2, 3))]).mean
+
+    assert perplexity[:2].tolist() == pytest.approx([np.exp(3), np.exp(9)])
+    assert np.isnan(perplexity[2])
+
+
+def test_a_band_is_the_mean_and_standard_error_over_runs_without_tiny_bins() -> None:
+    tokens = np.array([100, uncertainty.FEWEST, uncertainty.FEWEST - 1])
+    runs = [Curve((1, 2, 4), tokens, np.log(p) * tokens) for p in ([2, 8, 1], [4, 8, 1])]
+
+    found = band(runs)
+
+    assert found.labels == ["1", "2-3", "4+"]
+    assert found.mean[:2].tolist() == pytest.approx([3, 8])
+    assert found.standard_error[:2].tolist() == pytest.approx([1, 0])
+    assert np.isnan([found.mean[2], found.standard_error[2]]).all()
+    assert found.tokens is tokens
+
+
+def test_runs_over_different_texts_have_no_band() -> None:
+    with pytest.raises(ValueError, match="expected runs over the same text"):
+        band([curve_of(BOTH, "position"), curve_of(Records.of([OTHER], SCORES[1:]), "position")])

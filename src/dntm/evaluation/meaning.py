@@ -192,8 +192,8 @@ def hidden_words(
         return {n: RankSummary.of(own.rank[here]) for n, here in at.items() if here.any()}
 
     rank, confidence = ranked["model"]
-    right_at = {n: rare & (count == n) for n in MENTIONS if predictor.naming is not None}
-    better = rare[1:] & (count[1:] > 1) & (rank[1:] < rank[:-1])
+    judged = rare & (predictor.naming is not None)
+    better = judged[1:] & (count[1:] > 1) & (rank[1:] < rank[:-1])
     return HiddenWords(
         candidates=len(candidates),
         ranks={
@@ -203,8 +203,8 @@ def hidden_words(
         },
         calibration={
             n: Calibration.of(confidence[at], rank[at] == 1)
-            for n, at in right_at.items()
-            if at.any()
+            for n in MENTIONS
+            if (at := judged & (count == n)).any()
         },
         steps=int(better.sum()),
         falling=float((np.diff(confidence) < 0)[better].mean()) if better.any() else None,
