@@ -14,8 +14,8 @@ from dntm.corpus.vocabulary import BOS
 from dntm.evaluation.cloze import ClozeRecords
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
-from dntm.model.open_vocabulary import RowScores, StringReader, Surprisals
 from dntm.model.pretrained_encoder import PretrainedEncoder
+from dntm.model.spelling import RowScores, StringReader, Surprisals
 from tests.cli.running import fails, run
 
 SMALL = (

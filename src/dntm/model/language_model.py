@@ -23,9 +23,9 @@ from dntm.model.config import NEED_MEMORY, ModelConfig
 from dntm.model.fast.layout import indices
 from dntm.model.fast.read import Read, query, read
 from dntm.model.fast.window import EncodedDocument, Evictions, Window, plan
-from dntm.model.open_vocabulary import RowScores
 from dntm.model.output_layer import Query, Scores
 from dntm.model.parameters import Parameters, State
+from dntm.model.spelling import RowScores
 
 MEMORY = "memory"
 """The name of the entity memory in `parts`."""

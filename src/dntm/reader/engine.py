@@ -39,10 +39,9 @@ from dntm.model.checkpoint import best_of
 from dntm.model.extensions.pointer import Pointer
 from dntm.model.fast.window import windows
 from dntm.model.language_model import MEMORY, BlockScores, DynamicTextModel, score_block
-from dntm.model.open_vocabulary import RowScores, StringReader
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer, first_rows
-from dntm.model.spelling import Spelling, string_of
+from dntm.model.spelling import RowScores, Spelling, StringReader, string_of
 from dntm.reader.text import PreparedText, Word
 
 SENTENCES = 20
