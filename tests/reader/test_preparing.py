@@ -95,12 +95,6 @@ def test_annotated_documents_keep_their_chains_and_others_get_names() -> None:
     ]
 
 
-def test_the_number_of_entities_is_not_limited() -> None:
-    text = prepare("zap zap at ox ox met Big Bo at Big Bo , Ann , Ann , Ann ix ix ix", LEXICON)
-
-    assert text.names() == {1: "zap", 2: "ox", 3: "Big Bo", 4: "Ann", 5: "ix"}
-
-
 def test_a_lower_case_model_shows_words_as_written() -> None:
     lexicon = Lexicon(Vocabulary(("she", "met", "left", "."), entities=2))
     text = prepare("SHE met Ann. Ann left.", lexicon)
@@ -147,23 +141,6 @@ def test_a_very_long_sentence_is_read(reader: Reader) -> None:
     assert len(reading.sentences) == 1
     assert len(reading.tokens) == 4001
     assert reading.entities == {1: "zork", 2: "Ann"}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a\x00b \x1b[31m",
-        "👩‍👩‍👧 met 👩‍👩‍👧",
-        "\u202eolleh zork zork",
-        "e\u0301a\u0301",
-        "<eos> <unk> <bos>",
-    ],
-)
-def test_odd_characters_are_read_like_others(reader: Reader, text: str) -> None:
-    reading = reader.read(text)
-
-    assert all(math.isfinite(token.surprisal) for token in reading.tokens)
-    assert [token.end for token in reading.tokens].count(True) == len(reading.sentences)
 
 
 def test_characters_that_utf_8_cannot_encode_are_named(reader: Reader) -> None:
