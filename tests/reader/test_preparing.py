@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,10 +7,10 @@ import pytest
 from dntm.corpus.document import Document, Mention, Token
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.text import as_prose
-from dntm.corpus.vocabulary import Vocabulary
+from dntm.corpus.vocabulary import TextSettings, Vocabulary
 from dntm.reader.reader import Reader
 from dntm.reader.text import PreparedText, prepare, tokens_of
-from tests.reader.small import LEXICON, LOWER, checkpoint
+from tests.reader.small import LEXICON, LOWER, VOCABULARY, checkpoint
 
 
 def tokens(text: PreparedText) -> list[list[str | int]]:
@@ -33,8 +34,7 @@ def test_names_and_unknown_words_are_entities_from_the_first_mention_on() -> Non
 def test_entities_can_be_restricted_to_repeated_words() -> None:
     text = prepare(
         "the man met Ann . He met Ann at a zork . She left the zork at Bo .",
-        LEXICON,
-        entities_from="repeated",
+        Lexicon(replace(VOCABULARY, settings=TextSettings(entities_from="repeated"))),
     )
 
     assert tokens(text) == [

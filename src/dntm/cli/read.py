@@ -50,9 +50,9 @@ class Read:
 
     def run(self) -> None:
         """Read and print."""
-        text = self.options.text(self.source, self.document)
+        text, kinds = self.options.text(self.source, self.document)
         reader = self.options.reader("auto" if self.format == "json" else "single")
-        reading = reader.read(self.options.prepared(reader, text), unit=self.unit)
+        reading = reader.read(text, entities=kinds, unit=self.unit)
         if self.format == "json":
             lines = iter([json.dumps(reading.to_dict(), ensure_ascii=False)])
         else:
