@@ -164,6 +164,18 @@ def test_score_has_options_for_words_and_single_precision(
     )
 
 
+def test_a_long_text_has_the_rows_of_a_short_one(
+    model: Path, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("She met Ann.\n\nAnn kept a zork. " * 40, encoding="utf-8")
+    whole = rows(path, "--model", model, "--words")
+
+    monkeypatch.setattr("dntm.cli.texts._LONG", 0)
+
+    assert rows(path, "--model", model, "--words") == whole
+
+
 def test_kinds_of_entities_are_chosen_as_in_python(model: Path, tmp_path: Path, rows: Rows) -> None:
     path = tmp_path / "a.txt"
     path.write_text("She met Ann and [1] and zork.", encoding="utf-8")

@@ -79,17 +79,6 @@ def test_an_initial_at_the_border_is_one_word_and_half_a_word_is_refused(reader:
         reader.conditional_score("She left un", "known .", separator="")
 
 
-def test_conditional_score_has_the_options_of_the_other_scores(reader: Reader) -> None:
-    prefix, stimulus = "Ann met a zork . Ann left .", "The zork sat . Ann left ."
-    tokens = reader.read(f"{prefix} {stimulus}", entities="names", unit="nats").tokens[10:]
-
-    in_bits = (" ", total, False, True)  # their order is minicons'
-    [found] = reader.conditional_score(prefix, stimulus, *in_bits, entities="names", eos_token=True)
-
-    assert found == pytest.approx(-sum(t.surprisal for t in tokens) / math.log(2))
-    assert sum(t.end for t in tokens) == 2
-
-
 def test_a_rank_is_a_words_place_among_all_rows(any_reader: Reader) -> None:
     reading = any_reader.read(STORY)
 

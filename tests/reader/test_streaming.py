@@ -69,17 +69,6 @@ def test_after_an_edit_only_later_sentences_are_read(
         assert_same(one, other)
 
 
-def test_an_edited_text_has_the_surprisals_of_a_new_reading(
-    reader: Reader,
-) -> None:
-    known = list(reader.stream("Ann kept a zork . She left ."))
-    edited = "Ann kept a zork . She left . the zork sat ."
-
-    again = [t.surprisal for s in reader.stream(edited, known=known) for t in s.tokens]
-
-    assert again == pytest.approx(surprisals(reader.read(edited)), abs=1e-9)
-
-
 def test_an_edit_can_rename_an_entity_in_earlier_sentences(reader: Reader) -> None:
     def text(name: str) -> Document:
         return Document(

@@ -12,6 +12,7 @@ from dntm.corpus.dataset import Dataset
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.entity_slots import encode
 from dntm.reader.reader import Reader
+from dntm.reader.reading import Reading
 from tests.reader.small import STORY
 
 STORIES = [
@@ -52,6 +53,25 @@ def test_words_join_with_split_and_their_sums_agree(reader: Reader, number: int)
         ends = words[f"end_{column}"].sum()
         assert words[column].sum() + ends == pytest.approx(tokens[column].sum(), abs=1e-9)
     assert words["tokens"].sum() == (tokens["word"] != "<eos>").sum()
+
+
+def test_the_parts_of_a_long_text_have_the_rows_of_the_whole(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dntm.reader.streaming.SENTENCES", 2)
+    story = "\n\n".join(STORIES)
+    whole, lazy = reader.read(story), reader.prepare(story, lazily=True)
+
+    parts = list(reader.read_all([lazy], meanings=False, parts=True))
+
+    assert len(parts) > 10
+    assert "".join(part.text for part in parts) == story
+    for rows in (Reading.token_rows, Reading.word_rows):
+        found = [row for part in parts for row in rows(part)]
+        for one, other in zip(found, rows(whole), strict=True):
+            assert one == tuple(
+                pytest.approx(v, abs=1e-9) if isinstance(v, float) else v for v in other
+            )
 
 
 def test_a_mention_over_several_words_is_marked_on_each(reader: Reader) -> None:

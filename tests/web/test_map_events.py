@@ -8,7 +8,7 @@ from dntm.model.language_model import DynamicTextModel
 from dntm.reader.engine import ModelPair
 from dntm.reader.meaning import Meanings
 from dntm.reader.reader import Reader
-from dntm.web.events import map_events
+from dntm.web.readings import map_events
 from tests.web.tiny import TEXT
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dntm.web.events import WORDS, meaning_map
+from dntm.web.readings import WORDS, meaning_map
 
 GENERATOR = np.random.default_rng(3)
 

@@ -25,12 +25,3 @@ def test_only_the_beginning_of_a_reading_is_remembered() -> None:
         memory.add("a", sentence)
 
     assert memory.recall("a") == (first, second)
-
-
-def test_the_limit_applies_to_a_single_reading() -> None:
-    memory = Memory(3)
-
-    for sentence in sentences(8):
-        memory.add("a", sentence)
-
-    assert [sentence.index for sentence in memory.recall("a")] == [0, 1, 2]

@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app, examples
-from dntm.web.events import predictions_answer
+from dntm.web.readings import predictions_answer
 from tests.reader.test_meaning import naming
 from tests.web.tiny import TEXT, PausingReader, served
 from tests.web.using import chip, paste, percent, read, shade, trail, view

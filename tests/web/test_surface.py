@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.reader.text import prepare
-from dntm.web.events import start_event
+from dntm.web.readings import start_event
 from dntm.web.server import Limits, ReadRequest
 
 LEXICON = Lexicon(Vocabulary(("a", "b"), entities=4))

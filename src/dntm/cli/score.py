@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TextIO, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TextIO, cast, get_args
 
 import tyro
 from tqdm import tqdm
@@ -75,8 +75,12 @@ class Score:
             raise ValueError("--summary, --region-* and --group-by are for tables (--text-column)")
         table = StimulusRows(self, skipped) if self.table.text_column else None
         columns = table.columns if table else WORD_COLUMNS if self.words else COLUMNS
-        reader, scored = self.options.reader(), 0
-        with _Progress(table.count if table else self._size()) as bar, self._target() as target:
+        reader, scored, words, total = self.options.reader(), 0, 0, self._size(table)
+        timing = "{l_bar}{bar}| {elapsed}<{remaining}" if total else "{desc}: {elapsed}"
+        bar: tqdm[Any] = tqdm(
+            total=total, desc="scoring", disable=None, delay=1, bar_format=f"{timing}{{postfix}}"
+        )
+        with bar, self._target() as target:
             write = self._writer(target, columns)
             texts = table.texts(reader) if table else self._texts(reader, skipped, empty, stopped)
             for reading in reader.read_all(texts, unit=self.unit, meanings=False, parts=not table):
@@ -85,7 +89,10 @@ class Score:
                     write(row)
                 target.flush()
                 scored += 1
-                bar.add(1 if table else len(reading.text), reading)
+                words += sum(len(sentence.tokens) - 1 for sentence in reading.sentences)
+                speed = words / max(bar.format_dict["elapsed"], 0.1)
+                bar.set_postfix_str(f"{speed:,.0f} words/s", refresh=False)
+                bar.update(1 if table else len(reading.text))
             for problem in (*skipped, *empty):
                 bar.write(f"skipped: {problem}", file=sys.stderr)
             if stopped:
@@ -119,13 +126,12 @@ class Score:
     ) -> Iterator["PreparedText"]:
         """The documents of all files. Documents before an error are still scored."""
         noted = skipped if self.on_error == "skip" else None
-        since = self.options.entities_from or reader.vocabulary.entities_from
+        lazily = reader.vocabulary.entities_from == "first"
         for source in self.sources:
             try:
-                for document, kinds, lazy in self.options.texts(
-                    source, self.documents, noted, empty, lazily=since == "first"
-                ):
-                    yield self.options.prepared(reader, (document, kinds), lazily=lazy)
+                texts = self.options.texts(source, self.documents, noted, empty, lazily=lazily)
+                for document, kinds, is_long in texts:
+                    yield reader.prepare(document, kinds, lazily=is_long)
             except (ValueError, OSError) as error:
                 if noted is None:
                     stopped.append(error)
@@ -135,29 +141,13 @@ class Score:
     def _target(self) -> AbstractContextManager[TextIO]:
         return nullcontext(sys.stdout) if self.output is None else new_file(self.output)
 
-    def _size(self) -> int | None:
-        """The number of characters to read, if all sources are plain text."""
+    def _size(self, table: "StimulusRows | None") -> int | None:
+        """The number of texts in a table, or of characters if all sources are plain text."""
         files = [Path(source) for source in self.sources]
+        if table:
+            return table.count
         plain = all(file.suffix == ".txt" and file.is_file() for file in files)
         return sum(file.stat().st_size for file in files) if plain else None
-
-
-class _Progress(tqdm):  # type: ignore[type-arg]
-    """A progress bar on standard error, if that is a terminal: words per second, time left."""
-
-    def __init__(self, total: int | None) -> None:
-        timing = "{l_bar}{bar}| {elapsed}<{remaining}" if total else "{desc}: {elapsed}"
-        layout = timing + "{postfix}"
-        super().__init__(total=total, desc="scoring", disable=None, bar_format=layout, delay=1)
-        self._words = 0
-
-    def add(self, done: int, reading: Reading) -> None:
-        """Count the words of one more reading."""
-        if not self.disable:
-            self._words += sum(len(sentence.tokens) - 1 for sentence in reading.sentences)
-            speed = self._words / max(self.format_dict["elapsed"], 0.1)
-            self.set_postfix_str(f"{speed:,.0f} words/s", refresh=False)
-            self.update(done)
 
 
 class StimulusRows:
@@ -192,7 +182,7 @@ class StimulusRows:
         options = self._score.options
         kinds = None if options.entities == ("auto",) else cast("Kinds", options.entities)
         texts = (text for stimulus in self._stimuli for text in stimulus.texts)
-        return (options.prepared(reader, (text, kinds)) for text in texts)
+        return (reader.prepare(text, kinds) for text in texts)
 
     def rows(self, reading: Reading) -> Iterator[Values]:
         """The output rows of the next text; none for the first text of a pair."""

@@ -21,7 +21,7 @@ from dntm.reader.reading import Unit
 if TYPE_CHECKING:
     from dntm.reader.questions import Filling
     from dntm.reader.reader import Reader
-    from dntm.reader.text import Kinds, PreparedText
+    from dntm.reader.text import Kinds
 
 _LONG = 100_000
 """Bytes of a plain text from which on it is read in parts."""
@@ -51,17 +51,13 @@ class ReaderOptions(ModelOptions):
     (nouns outside the vocabulary), inline (words such as [1]), resolver (found by a coreference
     model), or none. Several can be combined. auto: chains in annotated files, inline in files with
     words such as [1], names and unknown in all others."""
-    entities_from: Literal["first", "repeated"] | None = None
-    """Names and unknown words are entities from their first mention on (first), or only if they
-    occur again later (repeated). If omitted, the setting of the model's training data."""
     coref_model: Path | None = None
     """Weights of the coreference model for --entities resolver (see docs/reading.md)."""
     input_format: Format | None = None
     """Format of the text; if omitted, it is detected. inline: text with [1], [2] as mentions."""
     precision: Literal["double", "single"] | None = None
     """Floating-point precision. Single is faster, but values depend on the batch by about 1e-6. If
-    omitted: single for pretrained cores and for the text and HTML output of dntm read, double
-    otherwise."""
+    omitted: single for pretrained cores and for the text output of dntm read, double otherwise."""
     threads: int = 1
     """CPU threads; 0: PyTorch's default."""
 
@@ -95,13 +91,6 @@ class ReaderOptions(ModelOptions):
                 file=sys.stderr,
             )
         return reader
-
-    def prepared(
-        self, reader: "Reader", text: tuple[str | Document, "Kinds"], *, lazily: bool = False
-    ) -> "PreparedText":
-        """Find the entities of a text, if `lazily` while it is read."""
-        document, kinds = text
-        return reader.prepare(document, kinds, entities_from=self.entities_from, lazily=lazily)
 
     def text(self, source: str, number: int = 1) -> tuple[Document, "Kinds"]:
         """One document of a source, counted from 1, and the kinds of its entities."""
@@ -228,9 +217,9 @@ class Continue:
         """Read the first document of the file and print its continuation."""
         if self.samples < 1:
             raise ValueError(f"samples is {self.samples}, expected at least 1")
-        text = self.options.text(self.source)
+        text, kinds = self.options.text(self.source)
         reader = self.options.reader()
-        position = reader.position(self.options.prepared(reader, text))
+        position = reader.position(text, entities=kinds)
         for seed in range(self.seed, self.seed + self.samples):
             found = reader.continue_text(
                 position,
@@ -271,11 +260,12 @@ class Fill:
         """Print the best candidates of both models next to each other."""
         if self.top < 1:
             raise ValueError(f"top is {self.top}, expected at least 1")
-        text = None if self.history is None else self.options.text(self.history)
+        text, kinds = self.options.text(self.history) if self.history is not None else ("", None)
         reader = self.options.reader()
         found = reader.fill(
             self.sentence,
-            "" if text is None else self.options.prepared(reader, text),
+            text,
+            entities=kinds,
             choose=self.choose,
             candidates=self.candidates,
             function_words=self.function_words,

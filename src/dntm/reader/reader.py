@@ -24,7 +24,6 @@ from typing_extensions import TypeAliasType
 
 from dntm.corpus.document import Document, Token
 from dntm.corpus.resolver import Resolver
-from dntm.corpus.vocabulary import From
 from dntm.files import BUNDLED, DEFAULT
 from dntm.reader.engine import Engine, ModelPair, Precision
 from dntm.reader.meaning import Meanings
@@ -96,26 +95,16 @@ class Reader:
         text: Text,
         entities: Kinds = None,
         *,
-        entities_from: From | None = None,
         border: int = 0,
         lazily: bool = False,
     ) -> PreparedText:
         """Find the entities of a text; ValueError if it has no word.
 
-        Names and unknown words are entities from their "first" mention on, or only if they are
-        "repeated"; if omitted, as in the model's training texts. No mention crosses the `border`, a
-        number of characters. If the text is prepared `lazily`, entities are found while it is read
-        with `read_all(..., parts=True)`.
+        No mention crosses the `border`, a number of characters. If the text is prepared `lazily`,
+        entities are found while it is read with `read_all(..., parts=True)`.
         """
-        return prepare(
-            text,
-            self.engine.lexicon,
-            entities,
-            self._resolver,
-            entities_from=entities_from,
-            border=border,
-            lazily=lazily,
-        )
+        lexicon, resolver = self.engine.lexicon, self._resolver
+        return prepare(text, lexicon, entities, resolver, border=border, lazily=lazily)
 
     def read(self, text: Text, *, entities: Kinds = None, unit: Unit = "bits") -> Reading:
         """Read a whole text."""

@@ -19,7 +19,6 @@ from dntm.corpus.document import AnonymizedDocument, Document, Span, Token, chec
 from dntm.corpus.entities import PRONOUNS, EntityFinder, Lexicon
 from dntm.corpus.resolver import Resolver, resolve
 from dntm.corpus.text import WORD_RULES, as_prose, document_of, sentences_in
-from dntm.corpus.vocabulary import From
 
 Kind = Literal["chains", "names", "unknown", "inline", "resolver", "none"]
 Kinds = TypeAliasType("Kinds", Kind | Sequence[Kind] | None)
@@ -117,7 +116,6 @@ def prepare(
     kinds: Kinds = None,
     resolver: Resolver | None = None,
     *,
-    entities_from: From | None = None,
     border: int = 0,
     lazily: bool = False,
 ) -> PreparedText:
@@ -134,7 +132,7 @@ def prepare(
     inline = "inline" in chosen
     document = text if isinstance(text, Document) else document_of(text, inline=inline)
     check(document)
-    since = entities_from or lexicon.vocabulary.entities_from
+    since = lexicon.vocabulary.entities_from
     config = AnonymizeConfig(keep_single=inline, entities_from=since)
     if lazily:
         assert since == "first" and {"names", "unknown", "none"}.issuperset(chosen)  # noqa: PT018

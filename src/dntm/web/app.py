@@ -3,7 +3,7 @@
 GET  /              the page
 GET  /static/NAME   its files
 GET  /api/about     the model, the limits, the example texts
-POST /api/read      a text -> its reading, one event per line (`events`)
+POST /api/read      a text -> its reading, one event per line (`readings`)
 POST /api/predict   a place in a text -> what both models predicted there
 
 All files of the page are loaded when the server starts: no request reaches the disk. The export is
@@ -27,8 +27,7 @@ from starlette.routing import Route
 
 from dntm.reader.engine import ModelPair
 from dntm.reader.reader import Reader
-from dntm.web.events import line
-from dntm.web.readings import Readings
+from dntm.web.readings import Readings, line
 from dntm.web.server import (
     ENTITIES,
     Guard,
