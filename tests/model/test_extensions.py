@@ -8,11 +8,9 @@ import torch
 from torch import Tensor
 
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model.config import Merging
 from dntm.model.extensions import pointer
 from dntm.model.extensions.naming import Naming, nameable
 from dntm.model.extensions.pointer import Pointer
-from dntm.model.extensions.reference import ExtendedReference
 from dntm.model.extensions.salience import MentionState, follow
 from dntm.model.extensions.unseen_pooling import LATER
 from dntm.model.language_model import DynamicTextModel
@@ -22,10 +20,7 @@ from tests.model.small import (
     A,
     B,
     C,
-    assert_equal_gradients,
-    backward,
     build,
-    reference_of,
 )
 
 
@@ -112,34 +107,6 @@ def test_signs_numbers_letters_and_entities_are_no_answers() -> None:
     words = Vocabulary(("the", "a", ",", "1990", "dog", "n't", "'s"), entities=2)
 
     assert np.array(words.labels())[nameable(words)].tolist() == ["the", "dog", "n't"]
-
-
-@pytest.mark.parametrize("merging", ["gru-relu", "attention"])
-def test_hidden_words_are_named_as_in_the_reference(merging: Merging) -> None:
-    model = build("both", merging, ("naming",))
-    reference, term = reference_of(model), model.terms["naming"]
-    assert isinstance(reference, ExtendedReference)
-    assert isinstance(term, Naming)
-    sentences = [[BOS, 6, A, 7, B, EOS], [BOS, A, 8, A, EOS], [BOS, 9, B, 6, EOS]]
-    answers = np.array([9, 0, 9, 9, 10])
-
-    window = model.plan([sentences], [False], every_context=True)
-    _, read = model.loss(window, model.initial_state(1))
-    nats = term.window_loss(model.x, read.d, window.merges, answers, 6)
-
-    state, expected = reference.begin(), torch.zeros((), dtype=torch.double)
-    for sentence, (row, answer) in zip(sentences, [(A, 9), (A, 9), (B, 10)], strict=True):
-        _, state = reference.read([sentence], state)
-        expected = expected - reference.name(row, state.entities)[answer - 6]
-    # A's first mention of the second sentence is merged before its second one.
-    known = reference.read(sentences[:1], reference.begin())[1].entities
-    x = [reference.x(row, known) for row in sentences[1]]
-    merged = reference.merge(reference.context(x, sentences[1], 1), known[A])
-    expected = expected - reference.name(A, {A: merged})[9 - 6]
-    torch.testing.assert_close(nats, expected)
-    backward(nats)
-    backward(expected)
-    assert_equal_gradients(model, reference)
 
 
 def test_unknown_words_are_not_copied_if_they_are_spelled() -> None:

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from dntm.corpus.vocabulary import BOS, EOS
 from dntm.model.config import Merging
+from dntm.model.extensions.naming import MENTIONS
 from dntm.model.reference import Reference
 from dntm.model.sentence_completion import LENGTH_COST, GapNaming, SentenceCompletion
 from tests.model.small import configure
@@ -61,6 +62,8 @@ def test_a_word_named_again_is_named_from_all_its_contexts_so_far(merging: Mergi
     candidates = np.unique(words[named])
 
     guesses: list[Tensor] = []
+    scales: list[Tensor] = []
+    seen: dict[int, int] = {}
     states: dict[int, Tensor] = {}
     table, at = torch.cat((m.x, m.b.unsqueeze(0))), iter(np.where(hidden, 10, words).tolist())
     for sentence in SENTENCES:
@@ -74,9 +77,12 @@ def test_a_word_named_again_is_named_from_all_its_contexts_so_far(merging: Mergi
                 merger = m.merging.bind()
                 states[word] = merger.merge(merger.inputs(d[None]), before[None])[0]
                 d = states[word][:5]
+            seen[word] = seen.get(word, 0) + 1 if m.merging is not None else 1
+            scales.append(m.naming.s * m.naming.t[min(seen[word], MENTIONS) - 1].exp())
             guesses.append(m.W_dx @ d + m.b)
     x_hat = torch.stack(guesses)
-    logits = m.naming.s * torch.cosine_similarity(x_hat[:, None], m.x[candidates][None], dim=2)
+    cosines = torch.cosine_similarity(x_hat[:, None], m.x[candidates][None], dim=2)
+    logits = torch.stack(scales)[:, None] * cosines
     right = torch.from_numpy(np.searchsorted(candidates, words[named]))
     length = x_hat.norm(dim=1).mean() / m.x.norm(dim=1).mean().detach()
     expected = -logits.log_softmax(1).gather(1, right[:, None]).sum()

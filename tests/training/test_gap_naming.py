@@ -3,21 +3,21 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
+from dntm.corpus.token_store import TokenStore
 from dntm.corpus.vectors import WordVectors
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.checkpoint import save_pretrained
 from dntm.model.config import Merging, ModelConfig
+from dntm.model.extensions.naming import nameable
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.pretrained_encoder import PretrainedEncoder
-from dntm.training.batches import NamingBatch, WordsToName
-from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
+from dntm.training.batches import NamingBatch, WordsByType, WordsToName
+from dntm.training.config import EncoderConfig, PretrainConfig, PretrainRecipe, TrainConfig
 from dntm.training.initial_weights import initial_model
 from dntm.training.pretraining import pretrain_run
 from tests.training.small_pretraining import NOUNS, config, losses
@@ -127,37 +127,70 @@ def test_a_pretraining_begins_where_another_ended(
                                   store=again.store)))  # fmt: skip
 
 
-def test_a_language_models_encoder_learns_on_and_is_taken_back(
+def test_words_drawn_by_type_are_named_better_after_more_sentences(
     text: Path, tmp_path: Path, vectors: Path
 ) -> None:
-    settings = with_naming(text, tmp_path / "first", vectors)
-    settings = replace(settings, model=replace(settings.model, merging=None))
-    list(pretrain_run(replace(settings, training=replace(settings.training, iterations=10))))
-    words = replace(PretrainedEncoder.load(tmp_path / "first" / "best").vocabulary, entities=2)
-    sizes = language_model(words, "attention")
-    once = TrainConfig(dataset=text, pretrained=tmp_path / "first", model=sizes)
-    trained = initial_model(once, words)
-    with torch.no_grad():
-        for parameter in trained.parameters():
-            parameter.add_(torch.rand(parameter.shape) / 10)
-    save_pretrained(trained, words, tmp_path / "model")
+    settings = with_naming(text, tmp_path / "run", vectors)
+    model = replace(settings.model, context_dim=30, attention=True)
+    training = replace(settings.training, mentions=3, embedding_rate=0.0)
 
-    list(pretrain_run(replace(settings, output_dir=tmp_path / "on", start_from=tmp_path / "model")))
-    on = PretrainedEncoder.load(tmp_path / "on" / "best")
-    back = initial_model(
-        replace(once, pretrained=tmp_path / "on", start_from=tmp_path / "model"), words
+    list(pretrain_run(replace(settings, model=model, training=training)))
+
+    pretrained = PretrainedEncoder.load(tmp_path / "run" / "best")
+    assert pretrained.attention
+    assert losses(tmp_path / "run")[-1] < 0.6 * losses(tmp_path / "run")[0]
+    assert pretrained.naming["naming.t"][0] < pretrained.naming["naming.t"][:3].max()
+    model_config = replace(
+        language_model(replace(pretrained.vocabulary, entities=2), "attention"),
+        context_dim=30,
+        extensions=("naming", "word-attention"),
     )
+    run = TrainConfig(dataset=text, pretrained=tmp_path / "run", model=model_config)
+    begun = initial_model(run, replace(pretrained.vocabulary, entities=2))
+    assert begun.memory.encoder is not None
+    torch.testing.assert_close(dict(begun.memory.encoder.named_parameters()), pretrained.encoder)
 
-    assert losses(tmp_path / "on")[-1] < losses(tmp_path / "on")[0]
-    assert on.x.equal(trained.x.weight[[0, 1, 2, *range(5, len(words))]])
-    assert on.naming["W_dx"].equal(cast("Tensor", trained.x.W_dx))
-    assert on.naming["b"].equal(trained.x.weight[3:5].mean(0))
-    before = trained.paper_parameters()
-    for name, value in back.paper_parameters().items():
-        of_encoder = name.startswith("encoder.")
-        expected = on.encoder[name.removeprefix("encoder.")] if of_encoder else before[name]
-        assert value.equal(expected), name
-        assert value.equal(before[name]) != of_encoder, name
+
+def test_a_language_model_starts_from_a_core_and_from_pretraining(
+    text: Path, tmp_path: Path, vectors: Path
+) -> None:
+    list(pretrain_run(with_naming(text, tmp_path / "first", vectors)))
+    pretrained = PretrainedEncoder.load(tmp_path / "first" / "best")
+    words = replace(pretrained.vocabulary, entities=2)
+    sizes = language_model(words, "attention")
+    static = DynamicTextModel(replace(sizes, variant="baseline", extensions=()))
+    save_pretrained(static, words, tmp_path / "core")
+
+    both = TrainConfig(
+        dataset=text, pretrained=tmp_path / "first", start_from=tmp_path / "core", model=sizes
+    )
+    begun = initial_model(both, words)
+
+    assert begun.x.weight[5:].equal(pretrained.x[3:])
+    assert begun.output.weight.equal(static.output.weight)
+    torch.testing.assert_close(begun.core.state_dict(), static.core.state_dict())
+    assert begun.W_dy is not None
+    assert not begun.W_dy.any()
+
+
+def test_a_drawn_type_is_named_in_several_of_its_sentences(text: Path, tmp_path: Path) -> None:
+    list(pretrain_run(config(text, tmp_path / "run", iterations=1)))
+    store = TokenStore.open(tmp_path / "run" / "text")
+    recipe = PretrainRecipe(objective="naming", mentions=4, batch=40, candidates=5)
+    random = np.random.default_rng(1)
+    answers = nameable(store.vocabulary)
+
+    batch = WordsByType(store, answers, recipe).batch(random)
+
+    words, ends = np.concatenate(batch.sentences), np.cumsum([len(s) for s in batch.sentences])
+    gaps = np.nonzero(batch.named)[0]
+    assert np.searchsorted(ends, gaps, side="right").tolist() == [*range(len(batch.sentences))]
+    assert 1 < np.bincount(words[gaps]).max() <= 4
+    assert answers[words[gaps]].all()
+    assert batch.hidden[gaps].all()
+    assert np.isin(words[gaps], batch.candidates).all()
+    with pytest.raises(ValueError, match="no word of the text occurs 8 times"):
+        WordsByType(store, np.zeros_like(answers), recipe)
 
 
 def test_shares_of_a_batch_to_name_make_up_the_whole() -> None:

@@ -1,6 +1,5 @@
-"""Known words are hidden as entities with an answer key, and the model learns to name them."""
+"""Known words are hidden as entities."""
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,7 +15,7 @@ from dntm.model.extensions.naming import FREQUENT
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.scorer import Scorer
 from dntm.training.config import Recipe
-from dntm.training.hidden_words import Hiding, answers_of
+from dntm.training.hidden_words import Hiding
 from dntm.training.language_modeling import WindowLoss, train_batch
 from dntm.training.processes import Processes
 from dntm.training.state import TrainingState
@@ -34,23 +33,19 @@ def document(sentences: Sequence[Sequence[Token]], *surfaces: str) -> Anonymized
 def hide(text: AnonymizedDocument, *, hide: float = 0.0, reveal: float = 0.0) -> list[list[str]]:
     hidden = Hiding(Recipe(hide=hide, reveal=reveal), WORDS)(text, np.random.default_rng(1))
     labels = WORDS.labels()
-    for sentence, answers in zip(hidden.rows.sentences, hidden.answers, strict=True):
-        assert len(sentence) == len(answers)
+    for sentence in hidden.sentences:
         assert (sentence[0], sentence[-1]) == (BOS, EOS)
-    return [
-        [labels[t] + (f"={labels[a]}" if a else "") for t, a in zip(s[1:-1], k[1:-1], strict=True)]
-        for s, k in zip(hidden.rows.sentences, hidden.answers, strict=True)
-    ]
+    return [[labels[t] for t in sentence[1:-1]] for sentence in hidden.sentences]
 
 
 HIDDEN = {
-    "every occurrence is one entity with its answer": (
+    "every occurrence is one entity": (
         document([["dog", "filler0", "dog"], ["cat", "dog"]]),
-        [["[1]=dog", "filler0", "[1]=dog"], ["cat", "[1]=dog"]],
+        [["[1]", "filler0", "[1]"], ["cat", "[1]"]],
     ),
     "entities are numbered by first appearance after hiding": (
         document([["dog", 1], [1, "dog", 2]], "the mayor", "he", "unheard"),
-        [["[1]=dog", "[2]"], ["[2]", "[1]=dog", "[3]"]],
+        [["[1]", "[2]"], ["[2]", "[1]", "[3]"]],
     ),
     "words that are frequent or occur once are never hidden": (
         document([["filler3", "filler3", "cat"]]),
@@ -64,10 +59,10 @@ def test_known_words_are_hidden(text: AnonymizedDocument, expected: list[list[st
     assert hide(text, hide=1.0) == expected
 
 
-def test_an_entity_with_one_known_name_has_an_answer_and_can_be_revealed() -> None:
+def test_an_entity_with_one_known_name_can_be_revealed() -> None:
     text = document([[1, 2], [1, 2]], "china", "china", "china", "it")
 
-    assert hide(text) == [["[1]=china", "[2]"], ["[1]=china", "[2]"]]
+    assert hide(text) == [["[1]", "[2]"], ["[1]", "[2]"]]
     assert hide(text, reveal=1.0) == [["china", "[1]"], ["china", "[1]"]]
 
 
@@ -77,7 +72,7 @@ def test_no_more_words_are_hidden_than_there_are_free_slots() -> None:
 
     hidden = Hiding(Recipe(hide=1.0), few)(text, np.random.default_rng(1))
 
-    rows = [t for sentence in hidden.rows.sentences for t in sentence]
+    rows = [t for sentence in hidden.sentences for t in sentence]
     assert {t for t in rows if few.labels()[t].startswith("[")} == {3, 4}
     assert UNK not in rows
 
@@ -90,9 +85,8 @@ def test_a_document_with_more_entities_than_slots_is_trained_as_it_is_scored() -
 
     read = Hiding(Recipe(), few)(made, np.random.default_rng(1))
 
-    assert read.rows == encode(made, few)
-    assert UNK not in [token for sentence in read.rows.sentences for token in sentence]
-    assert read.answers[2][1] == few.row("china")
+    assert read == encode(made, few)
+    assert UNK not in [token for sentence in read.sentences for token in sentence]
 
     trained = DynamicTextModel(replace(model().config, entities=2, vocabulary=len(few)))
     scored = next(Scorer(trained, few).score([made]))
@@ -109,37 +103,3 @@ def model() -> DynamicTextModel:
     rows = {"vocabulary": len(WORDS), "entities": WORDS.entities}
     config = ModelConfig(extensions=("naming",), **rows, **sizes)  # type: ignore[arg-type]
     return DynamicTextModel(config, torch.Generator().manual_seed(1))
-
-
-def stories(count: int) -> list[AnonymizedDocument]:
-    rng = random.Random(3)
-    texts = []
-    for _ in range(count):
-        who, verb = rng.choice([("dog", "barks"), ("cat", "mews")])
-        sentences = [["filler1", who, verb, rng.choice(FILLERS[2:5])] for _ in range(3)]
-        texts.append(document(sentences))
-    return texts
-
-
-def test_the_model_learns_to_name_what_was_hidden() -> None:
-    trained, recipe = model(), Recipe(learning_rate=0.02, naming_weight=1.0)
-    state, step = TrainingState.start(trained, recipe, seed=1), WindowLoss(trained, recipe)
-    nouns = Hiding(Recipe(hide=1.0), WORDS)
-    nouns.words = np.isin(WORDS.labels(), ["dog", "cat"])
-    texts = stories(64)
-    random_ = np.random.default_rng(1)
-    for _ in range(4):
-        for start in range(0, 64, 8):
-            batch = [nouns(text, random_) for text in texts[start : start + 8]]
-            train_batch(state, batch, recipe, step, ALONE)
-
-    asked = [nouns(text, random_) for text in stories(20)]
-    trained.eval()
-    window = trained.plan([text.rows.sentences for text in asked], every_context=True)
-    answers = answers_of(window.merges, [text.answers for text in asked])
-    with_naming = WindowLoss(trained, Recipe(naming_weight=1.0))
-    loss, nats, _ = with_naming(window, trained.initial_state(20), torch.Generator(), answers)
-
-    assert (answers > 0).all()
-    assert len(answers) == 60
-    assert (loss - nats).item() / 60 < 0.1  # of 105 words; a choice between two costs 0.69

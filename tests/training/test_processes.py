@@ -46,7 +46,6 @@ import torch
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
 from dntm.corpus.entity_slots import DocumentRows
-from dntm.training.hidden_words import TrainingDocument
 from dntm.training.language_modeling import WindowLoss, train_batch
 from dntm.training.processes import processes
 from dntm.training.config import Recipe
@@ -63,8 +62,7 @@ with processes() as group:
     state = TrainingState.start(model, recipe, seed=1)
     step = group.share_gradients(WindowLoss(model, recipe))
     rows = [DocumentRows(d, [()] * len(d)) for d in DOCUMENTS]
-    documents = [TrainingDocument(r, [[0] * len(s) for s in r.sentences]) for r in rows]
-    train_batch(state, documents, recipe, step, group)
+    train_batch(state, rows, recipe, step, group)
     if group.is_first:
         torch.save({n: p.grad for n, p in model.named_parameters()}, sys.argv[1])
 """

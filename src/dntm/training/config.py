@@ -75,8 +75,6 @@ class Recipe(Optimization):
     The hidden words differ in each epoch."""
     reveal: float = 0.0
     """Probability that an entity is read as a word, if all its mentions are the same known word."""
-    naming_weight: float = 0.5
-    """Weight of the naming loss."""
     exchange_memories: bool = False
     """As a control, train and score with the entities' memories exchanged within each document."""
     freeze_encoder: bool = True
@@ -89,7 +87,7 @@ class Recipe(Optimization):
         super().__post_init__()
         _require(self, "batch truncation epochs validations", lambda v: v >= 1, "at least 1")
         _require(self, "hide reveal", lambda v: 0 <= v <= 1, "0 to 1")
-        _require(self, "output_sample naming_weight", lambda v: v >= 0, "at least 0")
+        _require(self, "output_sample", lambda v: v >= 0, "at least 0")
 
 
 @dataclass(frozen=True, kw_only=True)

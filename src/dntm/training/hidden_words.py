@@ -1,9 +1,8 @@
-"""Hidden words: known words read as entities, with an answer key (beyond the paper).
+"""Hidden words: known words read as entities (beyond the paper).
 
 In every epoch some known words of each document are hidden: all occurrences of such a word become
-one entity. Language modeling then sees many more entities, and after each mention the model can be
-asked which word it was (`extensions.naming`). An entity whose mentions are all the same known word,
-such as a name, has an answer too; some of them are revealed, so that their words are learned.
+one entity, so that language modeling sees many more entities. Some of the entities whose mentions
+are all the same known word, such as a name, are revealed, so that their words are learned.
 
 These are never hidden: the most frequent words, words that occur once (nothing later depends on
 them) or more than twelve times in the document, and more words than the model has free slots for.
@@ -11,30 +10,18 @@ them) or more than twelve times in the document, and more words than the model h
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int
 
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.entity_slots import DocumentRows, encode
 from dntm.corpus.vocabulary import UNK, Vocabulary
 from dntm.model.extensions.naming import infrequent, nameable
-from dntm.model.fast.window import EncodedDocument, Merges
 from dntm.training.config import Recipe
 
 OCCURRENCES = range(2, 13)
 """Occurrences in the document of a word that may be hidden."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingDocument:
-    """A document as one epoch reads it."""
-
-    rows: DocumentRows
-    answers: EncodedDocument
-    """For each token that is an entity with an answer, the row of that word; else 0."""
 
 
 class Hiding:
@@ -54,15 +41,13 @@ class Hiding:
         """Whether a document reads differently in each epoch."""
         return self.hide > 0 or self.reveal > 0
 
-    def __call__(
-        self, document: AnonymizedDocument, random: np.random.Generator
-    ) -> TrainingDocument:
+    def __call__(self, document: AnonymizedDocument, random: np.random.Generator) -> DocumentRows:
         """Encode the document with some of its words hidden and some of its entities revealed."""
-        names = self._names(document)
+        names = self._names(document) if self.reveal else {}
         revealed: dict[Token, Token] = {
             entity: self.vocabulary.label(row)
             for entity, row in names.items()
-            if self.reveal and random.random() < self.reveal
+            if random.random() < self.reveal
         }
         tokens = [[revealed.get(t, t) for t in sentence] for sentence in document.sentences]
         hidden = self._choose(tokens, random)
@@ -75,21 +60,7 @@ class Hiding:
             ]
             for sentence in tokens
         ]
-        rows = encode(AnonymizedDocument(name=document.name, sentences=sentences), self.vocabulary)
-        if not self.vocabulary.ends:
-            return TrainingDocument(rows, [[0] * len(sentence) for sentence in rows.sentences])
-        answers: dict[Token, int] = {
-            number: names.get(t, 0) if isinstance(t, int) else self.vocabulary.row(t)
-            for t, number in numbers.items()
-        }
-        keys = [
-            [0, *(answers.get(t, 0) if row != UNK else 0 for t, row in pairs), 0]
-            for pairs in (
-                zip(sentence, encoded[1:-1], strict=True)
-                for sentence, encoded in zip(sentences, rows.sentences, strict=True)
-            )
-        ]
-        return TrainingDocument(rows, keys)
+        return encode(AnonymizedDocument(name=document.name, sentences=sentences), self.vocabulary)
 
     def _names(self, document: AnonymizedDocument) -> dict[int, int]:
         """The row of the known word that all mentions of an entity consist of."""
@@ -117,12 +88,3 @@ class Hiding:
         chosen = [token for token in able if random.random() < self.hide]
         random.shuffle(chosen)
         return set(chosen[: max(free, 0)])
-
-
-def answers_of(
-    merges: Merges, answers: Sequence[Sequence[Sequence[int]]]
-) -> Int[np.ndarray, " merges"]:
-    """The answer to each merge of a window, from the answers of its documents' tokens."""
-    sentences = [sentence for document in answers for sentence in document]
-    places = zip(merges.sentence.tolist(), merges.position.tolist(), strict=True)
-    return np.array([sentences[s][t] for s, t in places], dtype=np.int64)

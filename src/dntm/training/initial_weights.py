@@ -5,15 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from dntm.corpus.token_store import TokenStore
 from dntm.corpus.vectors import WordVectors
 from dntm.corpus.vocabulary import SPECIALS, Vocabulary, entity_rows
 from dntm.files import folder_of
 from dntm.model.base_model import load_base
-from dntm.model.checkpoint import VOCABULARY, best_of, from_pretrained, is_language_model
-from dntm.model.extensions.naming import naming_term
+from dntm.model.checkpoint import VOCABULARY, best_of, from_pretrained
 from dntm.model.extensions.word_attention import WordAttention
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.pretrained_encoder import PretrainedEncoder, begin_with
@@ -161,23 +160,10 @@ def initial_encoder(config: PretrainConfig, store: TokenStore) -> SentenceComple
 
 
 def _copy_encoder(model: SentenceCompletion, words: Sequence[str], source: Path) -> None:
-    """Start from another pretraining, or from a language model that names hidden words.
-
-    Of a language model only the encoder is trained, so that the model can use it again.
-    """
-    folder = best_of(source)
-    if is_language_model(folder):
-        if getattr(model, "merging", None) is not None:
-            raise ValueError(
-                f"{source} has a merging function of its own: expected no model.merging"
-            )
-        weights, its_words = _of_language_model(folder)
-        for name, parameter in model.named_parameters():
-            parameter.requires_grad_(name.startswith("encoder."))
-    else:
-        given = PretrainedEncoder.load(folder)
-        weights, its_words = SentenceCompletion.of(given).state_dict(), given.vocabulary.words
-    if its_words != words:
+    """Start from another pretraining."""
+    given = PretrainedEncoder.load(best_of(source))
+    weights = SentenceCompletion.of(given).state_dict()
+    if given.vocabulary.words != words:
         raise ValueError(f"{source} has other words than the text: cannot start from it")
     found, expected = (
         {
@@ -191,17 +177,3 @@ def _copy_encoder(model: SentenceCompletion, words: Sequence[str], source: Path)
         raise ValueError(f"{source} has another objective or size: {odd[0][0]} differs")
     # A merging function that the source does not have is trained from the beginning.
     model.load_state_dict(weights, strict=False)
-
-
-def _of_language_model(folder: Path) -> tuple[dict[str, Tensor], Sequence[str]]:
-    """The weights of a language model, as a model that names gaps has them, and its words."""
-    trained, vocabulary = from_pretrained(folder)
-    encoder, naming = trained.memory.encoder, naming_term(trained.terms)
-    if encoder is None or naming is None or trained.x.W_dx is None:
-        raise ValueError(f"{folder} does not name hidden words: cannot start from it")
-    x, entities = trained.x.weight.detach(), entity_rows(vocabulary.entities)
-    weights = {f"encoder.{n}": v for n, v in encoder.state_dict().items()}
-    weights["x"] = torch.cat((x[: entities.start], x[entities.stop :]))
-    weights |= {"W_dx": trained.x.W_dx.detach(), "b": x[entities].mean(0)}
-    weights |= {f"naming.{n}": value for n, value in naming.state_dict().items()}
-    return weights, vocabulary.words

@@ -18,16 +18,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int
 from torch import Tensor, nn
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.vocabulary import Vocabulary, entity_rows
+from dntm.corpus.entity_slots import DocumentRows
+from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import records_of
 from dntm.model.checkpoint import save_pretrained
-from dntm.model.extensions.naming import naming_term
 from dntm.model.fast.window import Window, windows
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.parameters import State
@@ -35,7 +34,7 @@ from dntm.model.scorer import Scorer
 from dntm.model.spelling import Spelling
 from dntm.training.batches import epoch_batches, tokens_of_windows
 from dntm.training.config import Recipe, TrainConfig
-from dntm.training.hidden_words import Hiding, TrainingDocument, answers_of
+from dntm.training.hidden_words import Hiding
 from dntm.training.initial_weights import fit_to_base, initial_model, with_source_counts
 from dntm.training.processes import Device, Processes, matmul_precision, processes, stop_signals
 from dntm.training.run_folder import RunFolder
@@ -112,11 +111,11 @@ def _train(
     run.folder.save(state)
 
 
-def _reader(run: _Run) -> Callable[[int, int], TrainingDocument]:
+def _reader(run: _Run) -> Callable[[int, int], DocumentRows]:
     """A function of a document's number and the epoch; documents that never change are kept."""
     hiding, seed = Hiding(run.config.training, run.vocabulary), run.config.seed
 
-    def read(number: int, epoch: int) -> TrainingDocument:
+    def read(number: int, epoch: int) -> DocumentRows:
         return hiding(run.train[number], np.random.default_rng([seed, epoch, number]))
 
     if hiding.is_random:
@@ -137,21 +136,13 @@ class WindowLoss(nn.Module):
         window: Window | None,
         reading: State,
         generator: torch.Generator,
-        answers: Int[np.ndarray, " merges"] | None = None,
-    ) -> tuple[Tensor, Tensor, State]:
-        """Return the loss, the sum of nats and the next state; without a window the loss is 0."""
+    ) -> tuple[Tensor, State]:
+        """Return the sum of nats and the next state; without a window the loss is 0."""
         if window is None:
-            zero = self._zero()
-            return zero, zero.detach(), reading
+            return self._zero(), reading
         nats, read = self.model.loss(window, reading, generator, sample=self.recipe.output_sample)
-        loss = nats
-        if (naming := naming_term(self.model.terms)) is not None and answers is not None:
-            words = entity_rows(self.model.config.entities).stop
-            named = naming.window_loss(self.model.x, read.d, window.merges, answers, words)
-            loss = nats + self.recipe.naming_weight * named
         # A window may not depend on what is trained, such as a merging function without mentions.
-        loss = loss if loss.requires_grad else loss + self._zero()
-        return loss, nats.detach(), read.after.detach()
+        return nats if nats.requires_grad else nats + self._zero(), read.after.detach()
 
     def _zero(self) -> Tensor:
         """Zero, with gradients of zero for every trained parameter."""
@@ -161,7 +152,7 @@ class WindowLoss(nn.Module):
 
 def train_batch(
     state: TrainingState[DynamicTextModel],
-    documents: Sequence[TrainingDocument],
+    documents: Sequence[DocumentRows],
     recipe: Recipe,
     step: nn.Module,
     group: Processes,
@@ -173,31 +164,21 @@ def train_batch(
     model = state.model
     model.train()
     nats = 0.0
-    sentences = [document.rows.sentences for document in documents]
-    counts = tokens_of_windows(sentences, recipe.truncation)
+    counts = tokens_of_windows([document.sentences for document in documents], recipe.truncation)
     mine = documents[group.rank :: group.count]
     texts = windows(
-        [document.rows.sentences for document in mine],
+        [document.sentences for document in mine],
         recipe.truncation,
-        [document.rows.evictions for document in mine],
+        [document.evictions for document in mine],
     )
     reading = model.initial_state(len(mine))
-    for number, count in enumerate(counts):
-        window = answers = None
+    for count in counts:
+        window = None
         if (text := next(texts, None)) is not None:
-            window = model.plan(
-                text.sentences,
-                text.continues,
-                evictions=text.evictions,
-                every_context="naming" in model.config.extensions,
-            )
+            window = model.plan(text.sentences, text.continues, evictions=text.evictions)
             reading = reading.select(text.kept)
-            start = number * recipe.truncation
-            keys = [mine[d].answers[start : start + recipe.truncation] for d in text.documents]
-            answers = answers_of(window.merges, keys)
-        loss, surprisal, reading = step(window, reading, state.generator, answers)
-        state.update(loss, count, processes=group.count)
-        nats += surprisal.item()
+        loss, reading = step(window, reading, state.generator)
+        nats += state.update(loss, count, processes=group.count)
     return sum(counts), nats
 
 

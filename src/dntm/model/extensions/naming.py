@@ -1,15 +1,16 @@
 """Naming: predicts the word that an entity stands for from the entity's embedding.
 
-If a known word is replaced by an entity number, the correct word is known. After each mention
+If a known word is hidden in some sentences, the correct word is known. After each of them
 
     p(w | e, i) = softmax_w( s_n cos(x_e, x_w) ),   x_e = W_dx d_{e,i} + b_e^x (Eq. 9)
 
-over the words of the vocabulary. The scale s_n = s exp(t_n) after the n-th mention is learned: more
-contexts leave less doubt. This loss trains x_e to resemble the embedding of
-the hidden word, so that the words nearest to an unknown word indicate its meaning.
+over the words of the vocabulary. The scale s_n = s exp(t_n) after the n-th mention is learned:
+more contexts leave less doubt. This loss trains x_e to resemble the embedding of the hidden word,
+so that the words nearest to an unknown word indicate its meaning.
 
-Departure: the paper has no such loss. `--model.extensions naming` adds s to a variant with dynamic
-input, and training hides words (`training.hidden_words`).
+Departure: the paper has no such loss. Pretraining learns the memory and the scales with it
+(`sentence_completion.GapNaming`); `--model.extensions naming` keeps the scales in a language model
+with dynamic input, to predict words for its entities.
 """
 
 import numpy as np
@@ -17,10 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from dntm.corpus.vocabulary import Vocabulary, entity_rows, row_of_entity
-from dntm.model.dynamic_embedding import DynamicEmbedding
-from dntm.model.fast.layout import indices
-from dntm.model.fast.window import Merges
+from dntm.corpus.vocabulary import Vocabulary, entity_rows
 from dntm.model.term import Term
 
 START = 10.0
@@ -74,25 +72,6 @@ class Naming(Term):
         if log_included is not None:
             logits = logits - log_included
         return nn.functional.cross_entropy(logits, answers, reduction="sum")
-
-    def window_loss(
-        self,
-        x: DynamicEmbedding,
-        d: Float[Tensor, "states context_dim"],
-        merges: Merges,
-        answers: Int[np.ndarray, " merges"],
-        words: int,
-    ) -> Float[Tensor, ""]:
-        """The loss of all mentions of a window; `words` is the first row of a word.
-
-        `answers` are rows, 0 for a mention without an answer.
-        """
-        hidden = np.nonzero(answers)[0]
-        if not len(hidden):
-            return 0 * self.s
-        states = d.index_select(0, indices(merges.state[hidden], d))
-        x_e = x.entity(indices(row_of_entity(merges.entity[hidden]), d), states)
-        return self.loss(x_e, x.weight[words:], indices(answers[hidden] - words, d))
 
 
 def naming_term(terms: nn.ModuleDict) -> Naming | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cosine_similarity, gelu, normalize, rms_norm
+from torch.nn.functional import gelu, normalize, rms_norm
 
 from dntm.corpus.vocabulary import BOS, entity_rows
 from dntm.model.extensions.unseen_pooling import LATER
@@ -176,9 +176,3 @@ class ExtendedReference(Reference):
         for row, (ago, _) in self.mentions(past).items():
             added[row] = h @ p["W_e"] @ v[row] + p["w"] * torch.exp(-p["log_r"].exp() * ago)
         return torch.stack(added)
-
-    def name(self, row: int, entities: Mapping[int, Entity]) -> Tensor:
-        """Naming: log p(w | e) of every word for the entity in this row."""
-        words = self.p["x.weight"][entity_rows(self.config.entities).stop :]
-        cosines = cosine_similarity(self.x(row, entities).unsqueeze(0), words)
-        return (self.p["terms.naming.s"] * cosines).log_softmax(0)
