@@ -7,7 +7,7 @@
 #                   accuracy of language modeling (BENCHMARK=blimp or lambada; ARGUMENTS=FILE)
 # make docs         the API reference from the docstrings, in build/api
 # make tour         the outputs in README.md and docs/tour.md again, with the bundled model
-# make default-model   train the bundled model again (default_model.mk)
+# make bundled-model   train the bundled model again (bundled_model.mk)
 
 PYTHON ?= python3
 VENV   := .venv
@@ -83,4 +83,4 @@ format:
 clean:
 	rm -rf $(VENV) build dist *.egg-info src/*.egg-info
 
-include default_model.mk
+include bundled_model.mk

@@ -1,0 +1,113 @@
+# make bundled-model DATA=FOLDER   train the bundled model from the corpora in FOLDER
+#
+# FOLDER holds ontogum/, litbank/, craft/ and amalgum/ (annotated), text/ (wikinews, novels,
+# academic, science_fiction) and vectors/ (GloVe); see docs/model_card.md. Interrupted builds
+# resume: repeat the command. The stages `core`, `static` and `dynamic` take hours on one core.
+#
+# make bundled-results             everything in docs/ that depends on the bundled model
+
+DATA    ?= data
+WORK    := runs/bundled-model
+TEXTS   := wikinews novels academic science_fiction
+MARKED  := ontogum litbank craft amalgum
+BUNDLED := src/dntm/pretrained
+DNTM    := $(BIN)/dntm
+VECTORS := $(DATA)/vectors/glove-6b-100d.txt.gz
+BUILD    = $(DNTM) data build --max-sentences 28 --vocabulary-of $(WORK)/gaps --lower-case
+RESUME   = $$(test ! -e $(@D)/config.yaml || echo --resume)
+
+# The last documents of each text are held out from all training
+HELD_wikinews        := 150
+HELD_novels          := 2
+HELD_academic        := 8
+HELD_science_fiction := 12
+# The last stage reads this many other documents
+LAST_wikinews        := 3000
+LAST_novels          := 9
+LAST_academic        := 70
+LAST_science_fiction := 50
+# Documents of the dev split
+SPLIT_wikinews       := .98 .02 0
+
+.PHONY: bundled-model bundled-results
+bundled-model: $(WORK)/dynamic/all_results.json $(WORK)/static/all_results.json \
+		$(TEXTS:%=$(WORK)/spelling/%)
+	$(DNTM) export $(WORK)/dynamic --static $(WORK)/static --overwrite --output-dir $(BUNDLED) \
+		--note "$$(cat docs/bundled_model_note.txt)"
+	$(DNTM) spelling default --dataset $(TEXTS:%=$(WORK)/spelling/%)
+
+# Whole documents: a name is new once per document
+$(WORK)/spelling/%: $(WORK)/text/%.train.txt $(WORK)/gaps/all_results.json
+	$(DNTM) data build $< --documents blank-line --vocabulary-of $(WORK)/gaps --lower-case \
+		--fractions .98 .02 0 --overwrite --output-dir $@
+
+$(WORK)/text/%.train.txt: $(DATA)/text/%.txt.gz
+	mkdir -p $(@D)
+	zcat $< | awk -v held=$(HELD_$*) -v name=$(@D)/$* 'BEGIN { RS = ""; ORS = "\n\n" } { text[NR] = $$0 } \
+		END { for (i = 1; i <= NR; i++) print text[i] > (name (i > NR - held ? ".held.txt" : ".train.txt")) }'
+
+# Odd documents are read in the first stage, some of the even ones in the last
+$(WORK)/text/%.odd.txt: $(WORK)/text/%.train.txt
+	awk 'BEGIN { RS = ""; ORS = "\n\n" } NR % 2 == 1' $< > $@
+
+$(WORK)/text/%.even.txt: $(WORK)/text/%.train.txt
+	awk 'BEGIN { RS = ""; ORS = "\n\n" } NR % 2 == 0' $< > $@
+
+# What a rare word means: first single gaps, then words drawn by type with one to six sentences
+PRETRAIN = $(DNTM) pretrain --recipe naming --text $(TEXTS:%=$(WORK)/text/%.train.txt) \
+	--vectors $(VECTORS) --output-dir $(@D) $(RESUME)
+
+$(WORK)/gaps/all_results.json: $(TEXTS:%=$(WORK)/text/%.train.txt) | install
+	$(PRETRAIN)
+
+$(WORK)/encoder/all_results.json: $(WORK)/gaps/all_results.json
+	$(PRETRAIN) --start-from $(WORK)/gaps --model.merging attention --training.mentions 6 \
+		--training.batch 140 --training.learning-rate 1e-3 --training.iterations 9000 \
+		--training.validations 3
+
+# The licenses of the genres left out of OntoGUM forbid commercial use
+$(WORK)/parts/ontogum: $(WORK)/gaps/all_results.json
+	$(BUILD) ontogum --from $(DATA)/ontogum --output-dir $@ \
+		--leave-out 'GUM_essay*' 'GUM_fiction*' 'GUM_letter*' 'GUM_podcast*' 'GUM_whow*'
+
+$(WORK)/parts/litbank: $(WORK)/gaps/all_results.json
+	$(BUILD) litbank --from $(DATA)/litbank --output-dir $@
+
+$(WORK)/parts/craft: $(WORK)/gaps/all_results.json
+	$(BUILD) $(DATA)/craft/train.jsonl.gz --output-dir $@
+
+# The genres left out are excerpts of articles in text/, some of which are held out
+$(WORK)/parts/amalgum: $(WORK)/gaps/all_results.json
+	$(BUILD) $(DATA)/amalgum/amalgum.jsonl.gz --leave-out 'academic/*' 'interview/*' 'news/*' \
+		--fractions .97 .03 0 --output-dir $@
+
+$(WORK)/parts/%-odd: $(WORK)/text/%.odd.txt $(WORK)/gaps/all_results.json
+	$(BUILD) $< --documents blank-line --fractions $(or $(SPLIT_$*),1 0 0) --output-dir $@
+
+$(WORK)/parts/%-even: $(WORK)/text/%.even.txt $(WORK)/gaps/all_results.json
+	$(BUILD) $< --documents blank-line --fractions $(or $(SPLIT_$*),1 0 0) --limit $(LAST_$*) \
+		--output-dir $@
+
+$(WORK)/dataset-%: | $(MARKED:%=$(WORK)/parts/%)
+	$(DNTM) data join $| --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
+
+$(WORK)/dataset-odd: | $(TEXTS:%=$(WORK)/parts/%-odd)
+$(WORK)/dataset-even: | $(TEXTS:%=$(WORK)/parts/%-even)
+
+# The core is trained without a memory; word vectors stay as they are in all stages
+TRAIN = $(DNTM) train --recipe naming --seed 1 --output-dir $(@D) $(RESUME)
+
+$(WORK)/core/all_results.json: | $(WORK)/dataset-odd
+	$(TRAIN) --dataset $(WORK)/dataset-odd --vectors $(VECTORS) --model.variant A \
+		--model.extensions salience unseen-pooling --training.freeze x.words --training.validations 6
+
+# The last stage adds the pointer to both models, and the memory to one
+$(WORK)/static/all_results.json: $(WORK)/core/all_results.json | $(WORK)/dataset-even
+	$(TRAIN) --dataset $(WORK)/dataset-even --start-from $(WORK)/core --model.variant A \
+		--model.extensions salience unseen-pooling pointer --training.freeze x.words \
+		--training.learning-rate 1e-3
+
+$(WORK)/dynamic/all_results.json: $(WORK)/core/all_results.json $(WORK)/encoder/all_results.json \
+		| $(WORK)/dataset-even
+	$(TRAIN) --dataset $(WORK)/dataset-even --start-from $(WORK)/core --pretrained $(WORK)/encoder \
+		--training.freeze x memory --training.learning-rate 1e-3
