@@ -54,9 +54,7 @@ Pair = tuple[str, str, str]
 Judge = Callable[[Models, Sequence[PairedComparison]], tuple[Verdict, str]]
 
 
-def _judged(
-    models: Models, statement: str, pairs: Sequence[Pair], judge: Judge | None = None
-) -> Claim:
+def _judged(models: Models, statement: str, pairs: Sequence[Pair], judge: Judge | None) -> Claim:
     names = dict.fromkeys(name for *pair, _ in pairs for name in pair)
     if missing := [name for name in names if name not in models]:
         return Claim(statement, "not tested", f"No finished run of {listed(missing)}.")
@@ -146,18 +144,20 @@ _LATEST_PAIRS = [
     for merging in MERGING_TITLES
     if merging != "latest"
 ]
-_CLAIMS: tuple[tuple[str, Sequence[Pair]] | tuple[str, Sequence[Pair], Judge], ...] = (
+_CLAIMS: tuple[tuple[str, Sequence[Pair], Judge | None], ...] = (
     (
         "The dynamic models B, C and D are better than A",
         [(B, A, "all"), (C, A, "all"), (D, A, "all")],
+        None,
     ),
-    ("Dynamic output helps to predict reappearing entities", [(C, A, "reappearing")]),
-    ("Dynamic input helps to predict the tokens that follow entities", [(B, A, "following")]),
-    ("D is better than B and C", [(D, B, "all"), (D, C, "all")]),
+    ("Dynamic output helps to predict reappearing entities", [(C, A, "reappearing")], None),
+    ("Dynamic input helps to predict the tokens that follow entities", [(B, A, "following")], None),
+    ("D is better than B and C", [(D, B, "all"), (D, C, "all")], None),
     ("GRU merging is at least as good as max pooling", _GRU_PAIRS, _at_least_as_good),
     ("Only the latest context is the worst merging function", _LATEST_PAIRS, _latest_is_worst),
     (
         "Dynamic input is what helps in the cloze test",
         [(B, A, CLOZE_TEST), (B, C, CLOZE_TEST), (D, C, CLOZE_TEST)],
+        None,
     ),
 )
