@@ -89,8 +89,8 @@ def accuracies(
     for pair, found in zip(pairs, correct, strict=True):
         groups["overall"]["all"].append(found)
         for level in LEVELS:
-            values = groups.setdefault(level, {})
-            values.setdefault(str(pair.values.get(level)), []).append(found)
+            value = str(pair.values.get(level)).replace("syntax/semantics", "syntax_semantics")
+            groups.setdefault(level, {}).setdefault(value, []).append(found)
     return {
         level: {
             value: {"pairs": len(own)}

@@ -15,7 +15,6 @@ equal words are one entity. Unknown words are entities as in any text. A sentenc
 
 import json
 import random
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,7 +110,9 @@ class Lambada:
     def is_name(self, word: str) -> bool:
         """Whether a known word is read as a name."""
         row, counts = self._vocabulary.row(word), self._vocabulary.counts
-        return row != UNK and bool(counts) and self._spelling.counts.get(word, 0) > counts[row]
+        if row == UNK or counts is None:
+            return False
+        return self._spelling.counts.get(word, 0) > counts[row]
 
     def prepare(self, passage: Passage) -> PreparedText:
         """Find the entities of a passage."""
@@ -153,11 +154,11 @@ class Lambada:
         for passage, text, slot, *p in zip(passages, texts, slots, *both, strict=True):
             forms: dict[int, Forms] = {}
             for word in text.mentions():
-                before = forms.get(int(word.token), Forms())
-                forms[int(word.token)] = before.after(string_of(word.words, self._vocabulary))
-            rows = {row_of_entity(s): forms[slot.occupant(s)] for s in slot.occupied()}
+                known = forms.get(int(word.token), Forms())
+                forms[int(word.token)] = known.after(string_of(word.words, self._vocabulary))
+            in_rows = {row_of_entity(s): forms[slot.occupant(s)] for s in slot.occupied()}
             [answer] = string_of((passage.answer,), self._vocabulary)
-            dynamic, static = (self._rank(own, answer, rows) for own in p)
+            dynamic, static = (self._rank(own, answer, in_rows) for own in p)
             found.append((dynamic, static))
         return found
 
@@ -167,12 +168,12 @@ class Lambada:
         """The rank of a string, given the forms of the entity in each row."""
         weight = np.ones(self._first)
         weight[EOS] = 0
-        copies: Counter[str] = Counter()
+        copies: dict[str, float] = {}
         for row, own in forms.items():
             shares = self._spelling.shares_after(own.mentions)
             weight[row] = shares.new
             for form, share in own.strings(shares).items():
-                copies[form[0]] += float(p[row]) * share
+                copies[form[0]] = copies.get(form[0], 0.0) + float(p[row]) * share
         new = float(p[: self._first] @ weight)
         words = p[self._first :] + new * self._q
         unknown: dict[str, float] = {}
