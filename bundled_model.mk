@@ -22,10 +22,10 @@ HELD_novels          := 2
 HELD_academic        := 8
 HELD_science_fiction := 12
 # The last stage reads this many other documents
-LAST_wikinews        := 3000
-LAST_novels          := 9
-LAST_academic        := 70
-LAST_science_fiction := 50
+LAST_wikinews        := 1500
+LAST_novels          := 4
+LAST_academic        := 40
+LAST_science_fiction := 15
 # Documents of the dev split
 SPLIT_wikinews       := .98 .02 0
 
@@ -111,3 +111,25 @@ $(WORK)/dynamic/all_results.json: $(WORK)/core/all_results.json $(WORK)/encoder/
 		| $(WORK)/dataset-even
 	$(TRAIN) --dataset $(WORK)/dataset-even --start-from $(WORK)/core --pretrained $(WORK)/encoder \
 		--training.freeze x memory --training.learning-rate 1e-3
+
+# Results of the bundled model on texts that it has not read
+RESULTS  := docs/results
+STATIC   := $(BUNDLED)/static
+TESTED    = $(DNTM) data build --max-sentences 28 --vocabulary-of default --lower-case --overwrite
+COMPARED  = $(DNTM) evaluate $(BUNDLED) $(STATIC) --cache --against $(STATIC)
+MEASURED  = $(BIN)/python -m benchmarks
+
+bundled-results: | install
+	$(TESTED) ontogum --from $(DATA)/ontogum --output-dir $(WORK)/test/ontogum
+	$(TESTED) litbank --from $(DATA)/litbank --output-dir $(WORK)/test/litbank
+	$(TESTED) $(DATA)/craft/dev.jsonl.gz --fractions 0 0 1 --output-dir $(WORK)/test/craft
+	$(COMPARED) --dataset $(WORK)/test/ontogum --split test --by-document $(RESULTS)/bundled-ontogum-documents.csv
+	$(COMPARED) --dataset $(WORK)/test/litbank --split dev --by-document $(RESULTS)/bundled-litbank-documents.csv
+	$(COMPARED) --dataset $(WORK)/test/craft --split test --by-document $(RESULTS)/bundled-craft-documents.csv
+	$(DNTM) evaluate-meaning default --text $(TEXTS:%=$(WORK)/text/%.held.txt) \
+		--fit $(TEXTS:%=$(WORK)/text/%.train.txt) --json $(RESULTS)/meaning.json
+	$(MEASURED).blimp $(DATA)/benchmarks/blimp.jsonl.gz --json $(RESULTS)/bundled-blimp.json
+	$(MEASURED).lambada $(DATA)/benchmarks/lambada-dev.txt.gz --json $(RESULTS)/bundled-lambada.json
+	for text in $(RESULTS)/thirty/texts/*.txt; do \
+		$(DNTM) read $$text --output $(RESULTS)/thirty/readings/$$(basename $$text) || exit 1; done
+	$(MAKE) tour

@@ -2,12 +2,15 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from dntm.cli.read import html_page
 from dntm.reader.reader import Reader
 from dntm.reader.reading import COLUMNS
 from tests.cli.running import fails, run
@@ -18,6 +21,49 @@ from tests.reader.small import STORY, TALES
 def story(tmp_path: Path) -> Path:
     (tmp_path / "story.txt").write_text(STORY)
     return tmp_path / "story.txt"
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes.update(name for name, _ in attrs)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_an_html_page_takes_the_text_as_data_and_needs_nothing_else(
+    model: Path, tmp_path: Path
+) -> None:
+    evil = '<script>alert("Ann")</script> met <img src=x onerror=y> Ann & "Ann" . Ann left .'
+    (tmp_path / "<b>.txt").write_text(evil)
+
+    source, target = tmp_path / "<b>.txt", tmp_path / "o.html"
+    run("read", source, "--model", model, "--format", "html", "--output", target)
+
+    page = Tags()
+    page.feed(target.read_text())
+    assert not {"script", "img", "b", "link", "iframe"}.intersection(page.tags)
+    assert not {"onerror", "src", "href"}.intersection(page.attributes)
+    assert "< script >" in page.text.replace("\n", " ")
+
+
+def test_an_html_page_has_the_best_guess_above_unknown_words_only(model: Path) -> None:
+    reading = Reader.from_pretrained(model).read(STORY)
+    [zork] = [number for number, name in reading.entities.items() if name == "zork"]
+
+    page = html_page(reading, [zork])
+
+    guesses = [state.predicted_words[0].word for _, state in reading.trail(zork)]
+    assert re.findall(r'data-best="(.*?)"', page) == guesses
+    assert page.index('<h2 class="unknown"') == page.index("<h2")
+    assert page.count('class="word entity') > len(guesses)
 
 
 def test_read_prints_the_text_and_the_states_of_each_entity(

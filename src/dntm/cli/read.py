@@ -1,4 +1,4 @@
-"""`dntm read`: a reading as text for the terminal or as JSON.
+"""`dntm read`: a reading as text for the terminal, as an HTML page or as JSON.
 
 With color, each entity has its own color and a word's background shade is its surprisal; without,
 an entity is followed by its number. Control characters are replaced.
@@ -7,14 +7,15 @@ an entity is followed by its number. Control characters are replaced.
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from dntm.cli.runs import aligned, printable
 from dntm.cli.texts import File, ReaderOptions, Shared
-from dntm.corpus.text import as_prose
+from dntm.corpus.entities import Lexicon
+from dntm.corpus.text import as_prose, spaces_before
 from dntm.evaluation.groups import Group
 from dntm.files import write_text
 from dntm.reader.reading import EntityReading, Reading, SentenceReading, TokenReading, Unit, in_bits
@@ -37,8 +38,8 @@ class Read:
     source: File
     document: int = 1
     """Number of the document in the file, counted from 1."""
-    format: Literal["text", "json"] = "text"
-    """text: for the terminal; json: all results. For tables, use dntm score."""
+    format: Literal["text", "html", "json"] = "text"
+    """text: for the terminal; html: a web page; json: all results. For tables, use dntm score."""
     output: Path | None = None
     """Output file; if omitted, standard output."""
     unit: Unit = "bits"
@@ -52,9 +53,12 @@ class Read:
         """Read and print."""
         text, kinds = self.options.text(self.source, self.document)
         reader = self.options.reader("auto" if self.format == "json" else "single")
-        reading = reader.read(text, entities=kinds, unit=self.unit)
+        prepared = reader.prepare(text, kinds)
+        reading = reader.read(prepared, unit=self.unit)
         if self.format == "json":
             lines = iter([json.dumps(reading.to_dict(), ensure_ascii=False)])
+        elif self.format == "html":
+            lines = iter([html_page(reading, prepared.unknown(Lexicon(reader.vocabulary)))])
         else:
             lines = text_lines(reading, color=self._in_color())
         if self.output is None:
@@ -141,3 +145,41 @@ def _state(state: EntityReading) -> str:
 
 def _words(state: EntityReading) -> list[str]:
     return [near.word for near in (state.predicted_words or state.input_words)[:_SHOWN]]
+
+
+def html_page(reading: Reading, unknown: Collection[int]) -> str:
+    """The reading as a self-contained page, with best guesses above `unknown` entities."""
+    from jinja2 import Environment, PackageLoader
+
+    environment = Environment(
+        loader=PackageLoader("dntm.cli"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("reading.html").render(
+        reading=reading,
+        sentences=[_html_tokens(sentence, reading.unit) for sentence in reading.sentences],
+        totals=_means(reading),
+        unknown=unknown,
+        words=_words,
+        entities=sorted(reading.entities.items(), key=lambda item: item[0] not in unknown),
+        # The golden angle: neighboring entities have different hues.
+        hue=lambda entity: round((205 + (entity - 1) * 137.508) % 360),
+    )
+
+
+def _html_tokens(sentence: SentenceReading, unit: Unit) -> list[dict[str, object]]:
+    tokens = [token for token in sentence.tokens if not token.end]
+    states = {state.entity: state for state in sentence.entities}
+    return [
+        {
+            "state": states.get(token.entity),
+            "space": space,
+            "word": token.word,
+            "entity": token.entity,
+            "shade": f"{min(in_bits(token.surprisal, unit) / 18, 1) * 0.6:.2f}",
+            "title": (
+                f"surprisal {token.surprisal:.2f} {unit} with memory, "
+                f"{token.static_surprisal:.2f} without"
+            ),
+        }
+        for space, token in zip(spaces_before(t.word for t in tokens), tokens, strict=True)
+    ]

@@ -57,7 +57,8 @@ class ReaderOptions(ModelOptions):
     """Format of the text; if omitted, it is detected. inline: text with [1], [2] as mentions."""
     precision: Literal["double", "single"] | None = None
     """Floating-point precision. Single is faster, but values depend on the batch by about 1e-6. If
-    omitted: single for pretrained cores and for the text output of dntm read, double otherwise."""
+    omitted: single for pretrained cores and for the text and HTML output of dntm read, double
+    otherwise."""
     threads: int = 1
     """CPU threads; 0: PyTorch's default."""
 
