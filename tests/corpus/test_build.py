@@ -161,3 +161,18 @@ def test_an_entity_without_a_row_is_named_when_documents_are_read(tmp_path: Path
 
     with pytest.raises(InputError, match=r"dev.jsonl, line 2: entity 9 has no row"):
         list(Dataset.open(tmp_path / "out").documents("dev"))
+
+
+def test_few_entities_with_very_many_mentions_are_warned_about(tmp_path: Path) -> None:
+    source = tmp_path / "train.jsonl"
+    words = [["Ann", "left"]] * 10
+    mentions = [[2 * i, 2 * i] for i in range(10)]
+
+    source.write_text(line("a", words, mentions))
+    suspicious = build(source, tmp_path / "types")["warnings"]
+    source.write_text(line("a", words, mentions[:5], mentions[5:]))
+    plausible = build(source, tmp_path / "chains")["warnings"]
+
+    [warning] = suspicious
+    assert warning.startswith("train has 1.0 entities per document with 10.0 mentions")
+    assert not plausible
