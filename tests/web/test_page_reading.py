@@ -68,18 +68,6 @@ def test_the_page_opens_on_an_example_that_reads_itself(
     expect(pressed).to_have_text(examples()[0].word)
 
 
-def test_each_mention_has_a_line_with_the_best_guesses(page: Page, reader: Reader) -> None:
-    read(page)
-    whole = reader.read(TEXT, entities=("names", "unknown"))
-
-    chip(page, "Marta").click()
-
-    assert trail(page) == ["1", "2", "4"]
-    lines = page.locator(".trail .guess").all_inner_texts()
-    for shown, (_, state) in zip(lines, whole.trail(1), strict=True):
-        assert shown == ", ".join(word.word for word in state.predicted_words[:3])
-
-
 def test_above_an_unknown_word_is_the_best_guess_after_its_sentence(
     page: Page, reader: Reader
 ) -> None:
