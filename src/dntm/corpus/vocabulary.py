@@ -88,7 +88,7 @@ class Vocabulary:
 
     ends: ClassVar[bool] = True
     """Whether every sentence ends with <eos>."""
-    words: Sequence[str]
+    words: Sequence[str] = field(repr=False)
     entities: int = 50
     settings: TextSettings | None = field(default=None, compare=False)
     """How its text was read, if known."""
