@@ -8,12 +8,15 @@ letters are never predicted. The scale s_n after n mentions is learned if a mode
 hidden words (`extensions.naming`); the nearest input words of such a model are its predicted words.
 For other models p is a softmax of `near` with scale 10, which ranks words but is not calibrated.
 
+Words of the entity's own sentences are not predicted: they explain it, and rarely are what it is.
+Sentences that seem to say what it is ("a blicket is a dog", "a kind of dog") are excepted.
+
 `near` corrects for frequency. Embeddings share one large direction, so the mean m of the words is
 subtracted. A word that is near to every entity is uninformative, so its mean similarity to entities
 not yet mentioned (their own rows b_k) is subtracted as well.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from importlib.resources import files
@@ -23,7 +26,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from dntm.corpus.vocabulary import Vocabulary, entity_rows, row_of_entity
+from dntm.corpus.vocabulary import UNK, Vocabulary, entity_rows, row_of_entity
 from dntm.model.extensions.naming import naming_term
 from dntm.model.language_model import DynamicTextModel
 from dntm.reader.reading import EntityReading, Neighbor
@@ -33,6 +36,11 @@ COMPARED = 10_000
 SHOWN = 3
 """Predicted words that are shown; the confidence is the sum of their probabilities."""
 _UNTRAINED_SCALE = 10.0
+_SAYING = frozenset(
+    "is was are were be being called named means kind kinds sort sorts type types".split()
+)
+"""Next to or near a mention, these words say what the entity is."""
+_REACH = 2
 _LEAST = 1e-12
 CONFIDENCE = {"high confidence": 0.6, "medium confidence": 0.3, "low confidence": 0.0}
 """Each label and the lowest probability that has it."""
@@ -85,12 +93,25 @@ class Meanings:
         unseen = range(entities.start, entities.stop), self._model.config.context_dim
         return {name: Space(layer, words, rows, unseen) for name, layer in layers.items()}
 
+    @cached_property
+    def _saying(self) -> frozenset[int]:
+        return frozenset(map(self._vocabulary.row, _SAYING)) - {UNK}
+
+    def own_words(self, sentence: Sequence[int], slot: int) -> frozenset[int]:
+        """The rows of a sentence that its entity in this slot is not."""
+        row = row_of_entity(slot)
+        for place in (place for place, found in enumerate(sentence) if found == row):
+            if self._saying.intersection(sentence[max(place - _REACH, 0) : place + _REACH + 1]):
+                return frozenset()
+        return frozenset(sentence)
+
     def describe(
         self,
         entities: Sequence[EntityReading],
         d: Float[Tensor, "mentions context_dim"],
+        own_words: Sequence[Collection[int]] = (),
     ) -> list[EntityReading]:
-        """Add the words of each entity, given its d."""
+        """Add the words of each entity, given its d and the words that it is not."""
         states = {
             name: space.embeddings([entity.row for entity in entities], d)
             for name, space in self.spaces.items()
@@ -101,6 +122,8 @@ class Meanings:
         if self._naming is not None:
             mentions = torch.tensor([entity.occurrence for entity in entities])
             logits = cosine * self._naming.scale(mentions).detach().float().unsqueeze(1)
+            for entity, rows in enumerate(own_words):
+                logits[entity, self.spaces[self.naming_space].numbers(rows)] = -torch.inf
         p = logits.softmax(1)
 
         def words(name: str, ranked: Tensor) -> list[list[Neighbor]]:
@@ -161,6 +184,11 @@ class Space:
         self._centered_lengths, self._unread = lengths.float(), self.unread.float()
         self._with_mean = (vectors @ self.mean).float()
 
+    def numbers(self, rows: Collection[int]) -> Int[Tensor, " found"]:
+        """The numbers of the content words among these rows."""
+        wanted = torch.tensor([*rows], dtype=torch.long)
+        return torch.isin(self._rows, wanted).nonzero().squeeze(1)
+
     def at(self, numbers: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape dim"]:
         """The vectors of content words by number, centered, at unit length."""
         return _unit(nn.functional.embedding(self._rows[numbers], self._weight) - self.mean)
@@ -207,6 +235,7 @@ class Space:
             [
                 Neighbor(word=self.listed[n], similarity=near, probability=p)
                 for n, near, p in zip(*row, strict=True)
+                if p
             ]
             for row in zip(*(column.tolist() for column in columns), strict=True)
         ]

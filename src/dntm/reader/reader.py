@@ -168,6 +168,7 @@ class Reader:
             slots=self.engine.slots(),
             strings=self.engine.strings(),
             occurrences={},
+            own_words={},
             names=text.names(),
             surfaces=text.surfaces(self.engine.lexicon),
             reader=self._id,

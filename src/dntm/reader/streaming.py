@@ -57,6 +57,8 @@ class ReadingPosition:
     """The forms of each entity."""
     occurrences: Mapping[int, int] = field(repr=False)
     """How often each entity has occurred."""
+    own_words: Mapping[int, frozenset[int]] = field(repr=False)
+    """The words of the sentences that mention each entity."""
     names: Mapping[int, str] = field(repr=False)
     """The name of each entity of the text, including those not yet mentioned."""
     surfaces: Mapping[tuple[str, ...], int] = field(repr=False)
@@ -87,6 +89,7 @@ class ReadingBuilder:
         self.index = 0
         self._end = 0
         self.occurrences: dict[int, int] = {}
+        self.own_words: dict[int, frozenset[int]] = {}
         self.strings = engine.strings()
 
     def add(
@@ -123,12 +126,14 @@ class ReadingBuilder:
             slots=slots,
             strings=self.strings and self.strings.copy(),
             occurrences=dict(self.occurrences),
+            own_words=dict(self.own_words),
         )
 
     def skip(self, position: ReadingPosition) -> None:
         """Continue after a position of an earlier reading with the same beginning."""
         self.index = position.sentences
         self.occurrences = dict(position.occurrences)
+        self.own_words = dict(position.own_words)
         self.strings = position.strings and position.strings.copy()
 
     def _tokens(self, words: Sequence[Word], scores: SentenceScores) -> Iterator[TokenReading]:
@@ -209,6 +214,7 @@ class ReadingBuilder:
     ) -> list[list[EntityReading]]:
         """The entities mentioned in each sentence as they are after it."""
         found: list[tuple[int, EntityReading]] = []
+        own_words: list[frozenset[int]] = []
         for s, (sentence, score) in enumerate(zip(tokens, scores, strict=True)):
             slots = map(self._engine.models.vocabulary.entity_at, score.rows[1:])
             mentioned = {
@@ -217,6 +223,10 @@ class ReadingBuilder:
                 if token.entity and slot
             }
             for entity, (slot, occurrence) in mentioned.items():
+                assert self._meanings is not None
+                here = self._meanings.own_words(score.rows, slot)
+                self.own_words[entity] = self.own_words.get(entity, frozenset()) | here
+                own_words.append(self.own_words[entity])
                 after = score.after[slot - 1]
                 state = EntityReading(
                     entity=entity,
@@ -231,7 +241,7 @@ class ReadingBuilder:
         if found and self._meanings:
             d = torch.stack([scores[s].after[state.row - 1] for s, state in found])
             states = [state for _, state in found]
-            described = self._meanings.describe(states, d)
+            described = self._meanings.describe(states, d, own_words)
             for (s, _), state in zip(found, described, strict=True):
                 readings[s].append(state)
         return readings
