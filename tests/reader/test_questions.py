@@ -6,7 +6,6 @@ import pytest
 
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.vocabulary import SPECIALS
-from dntm.reader.questions import Sampling, sample
 from dntm.reader.reader import Reader
 from tests.reader.small import STORY, VOCABULARY, WORDS, checkpoint, prepared, said
 
@@ -117,7 +116,7 @@ def test_an_entity_that_the_text_lacks_is_an_error(reader: Reader) -> None:
 def test_a_continuation_contains_only_known_words_and_entities(reader: Reader) -> None:
     position = reader.position(STORY)
     drawn = [
-        sample(reader.models, position, Sampling(sentences=4, tokens=8, top_p=1.0, seed=seed))
+        reader.continue_text(position, sentences=4, tokens=8, top_p=1.0, seed=seed)
         for seed in range(8)
     ]
 
@@ -169,9 +168,7 @@ def test_sample_frequencies_follow_the_distribution(reader: Reader) -> None:
     share = allowed[best] / sum(allowed.values())
 
     firsts = [
-        sample(
-            reader.models, position, Sampling(sentences=1, tokens=1, top_p=1.0, seed=seed)
-        ).sentences[0][0]
+        reader.continue_text(position, sentences=1, tokens=1, top_p=1.0, seed=seed).sentences[0][0]
         for seed in range(200)
     ]
 

@@ -136,8 +136,5 @@ def _state(state: EntityReading) -> str:
     from dntm.reader.meaning import confidence_label  # it needs torch, which tables do not
 
     label = confidence_label(state.confidence)
-    return f"{printable(', '.join(_words(state)))}{f' ({label})' if label else ''}"
-
-
-def _words(state: EntityReading) -> list[str]:
-    return [near.word for near in (state.predicted_words or state.input_words)[:_SHOWN]]
+    words = [near.word for near in (state.predicted_words or state.input_words)[:_SHOWN]]
+    return printable(", ".join(words)) + (f" ({label})" if label else "")

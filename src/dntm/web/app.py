@@ -15,8 +15,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Mapping
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -70,18 +69,6 @@ def create_app(
     limits = limits or Limits()
     readings = Readings(reader, limits)
     page = page_files()
-    about = _about(reader, limits)
-
-    async def index(_: Request) -> Response:
-        return page["index.html"]
-
-    async def static(request: Request) -> Response:
-        if (file := page.get(request.path_params["name"])) is None:
-            raise Refused(404, "file not found")
-        return file
-
-    async def about_page(_: Request) -> Response:
-        return JSONResponse(about)
 
     async def read(request: Request) -> Response:
         asked = ReadRequest.parse(await body_of(request, limits), limits)
@@ -93,21 +80,15 @@ def create_app(
         asked = PredictRequest.parse(await body_of(request, limits), limits)
         return JSONResponse(await readings.predictions(asked))
 
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
-        readings.close()
-
     app = Starlette(
         routes=[
-            Route("/", index),
-            Route("/static/{name}", static),
-            Route("/api/about", about_page),
+            Route("/", page["index.html"], methods=["GET"]),
+            *(Route(f"/static/{name}", file, methods=["GET"]) for name, file in page.items()),
+            Route("/api/about", JSONResponse(_about(reader, limits)), methods=["GET"]),
             Route("/api/read", read, methods=["POST"]),
             Route("/api/predict", predict, methods=["POST"]),
         ],
         exception_handlers={Refused: _refused},
-        lifespan=lifespan,
     )
     app.state.readings = readings
     # Outermost, so that Starlette's own answer to an error has the headers too.

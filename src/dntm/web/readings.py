@@ -90,7 +90,7 @@ class Readings:
             while more := await self._run(lambda: _next(stream, known), began):
                 for sentence in more:
                     sentences.append(sentence)
-                    self.memory.add(name, sentence)
+                    self.memory.keep(name, sentences)
                     if _is_known(sentence, known):
                         yield {"kind": "kept", "index": sentence.index}
                     else:
@@ -170,7 +170,7 @@ class Memory:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._readings: OrderedDict[str, list[SentenceReading]] = OrderedDict()
+        self._readings: OrderedDict[str, tuple[SentenceReading, ...]] = OrderedDict()
 
     def __len__(self) -> int:
         return sum(map(len, self._readings.values()))
@@ -179,21 +179,11 @@ class Memory:
         """The remembered sentences of a reading."""
         if name in self._readings:
             self._readings.move_to_end(name)
-        return tuple(self._readings.get(name, ()))
-
-    def add(self, name: str, sentence: SentenceReading) -> None:
-        """Keep one more sentence of a reading, if all before it are kept."""
-        kept = self._readings.get(name, [])
-        if sentence.index == len(kept) < self._limit:
-            kept.append(sentence)
-            self._store(name, kept)
+        return self._readings.get(name, ())
 
     def keep(self, name: str, sentences: Sequence[SentenceReading]) -> None:
         """Keep the first sentences of a reading."""
-        self._store(name, list(sentences[: self._limit]))
-
-    def _store(self, name: str, kept: list[SentenceReading]) -> None:
-        self._readings[name] = kept
+        self._readings[name] = tuple(sentences[: self._limit])
         self._readings.move_to_end(name)
         while len(self) > self._limit:
             self._readings.popitem(last=False)
@@ -305,11 +295,7 @@ def meaning_map(
     words = list(dict.fromkeys(word for rank in by_rank for word in rank))[:WORDS]
     among = [places[[word in near for near in nearest]].mean(axis=0) for word in words]
     return {
-        "path": [(s, *_rounded(at)) for s, at in zip(sentences, places, strict=True)],
-        "words": [(word, *_rounded(at)) for word, at in zip(words, among, strict=True)],
+        "path": [(s, *at) for s, at in zip(sentences, places.round(4).tolist(), strict=True)],
+        "words": [(word, *at.round(4).tolist()) for word, at in zip(words, among, strict=True)],
         "variance": float((places**2).sum()) / total if total > 1e-12 else 1.0,
     }
-
-
-def _rounded(place: Float[np.ndarray, " 2"]) -> tuple[float, float]:
-    return round(float(place[0]), 4), round(float(place[1]), 4)
