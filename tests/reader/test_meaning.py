@@ -138,27 +138,6 @@ def test_predicted_words_follow_their_formula(reader: Reader) -> None:
     assert state.confidence == pytest.approx(sum(expected[word] for word in order[:3]), rel=1e-4)
 
 
-def test_predicted_words_are_the_same_when_a_stream_continues(reader: Reader) -> None:
-    model = copy.deepcopy(reader.models.dynamic)
-    model.terms["naming"] = naming(6.5)
-    named = Reader(replace(reader.models, dynamic=model))
-    texts = "Ann met Bo. The river left Ann.", "Ann met Bo. The river left Ann. Bo met Ann at home."
-
-    known = list(named.stream(texts[0]))
-    went_on = list(named.stream(texts[1], known=known))
-    at_once = named.read(texts[1]).sentences
-
-    said, expected = (
-        [near for sentence in read for e in sentence.entities for near in e.predicted_words]
-        for read in (went_on, at_once)
-    )
-    assert len(said) == 5 * 8
-    assert [near.word for near in said] == [near.word for near in expected]
-    assert [near.probability for near in said] == pytest.approx(
-        [near.probability for near in expected], rel=1e-4
-    )
-
-
 def test_a_model_not_trained_on_hidden_words_has_no_confidence(reader: Reader) -> None:
     _, state = reader.read(PREPARED).trail(2)[1]
 

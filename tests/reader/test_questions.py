@@ -7,7 +7,8 @@ import pytest
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.vocabulary import SPECIALS
 from dntm.reader.reader import Reader
-from tests.reader.small import STORY, VOCABULARY, WORDS, checkpoint, prepared, said
+from dntm.reader.text import as_text
+from tests.reader.small import STORY, VOCABULARY, WORDS, checkpoint, said
 
 EVERYTHING = len(VOCABULARY)
 CONTENT = "sat table river met left old man kept rowed home".split()
@@ -149,7 +150,7 @@ def test_each_sampled_sentence_is_read_before_the_next(tmp_path: Path) -> None:
     read = [[word.token for word in s] for s in reader.prepare(STORY).sentences]
     first = zip(found.sentences[0], found.entities[0], strict=True)
     history = AnonymizedDocument(name="d", sentences=[*read, [e or word for word, e in first]])
-    second = reader.continue_text(prepared(history), sentences=1, tokens=8, temperature=0.0)
+    second = reader.continue_text(as_text(history), sentences=1, tokens=8, temperature=0.0)
     assert [w.replace("Ann", "[1]").replace("zork", "[2]") for w in found.sentences[1]] == list(
         second.sentences[0]
     )

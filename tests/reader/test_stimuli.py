@@ -10,14 +10,8 @@ from dntm.corpus.document import InputError
 from dntm.reader.reader import Reader
 from dntm.reader.reading import WORD_COLUMNS
 from dntm.reader.stimuli import MEASURES, StimulusConfig, summarize, without_marks
-from tests.reader.small import checkpoint
 
 SENTENCES = ['She met "Ann", and left.', "The old man [[sat down]] at home."]
-
-
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
-    return Reader.from_pretrained(checkpoint(tmp_path_factory.mktemp("stimuli") / "d"))
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -156,17 +150,6 @@ def test_a_region_has_every_word_with_a_marked_character() -> None:
 
     assert text == "He sat down at the table."
     assert regions == [range(1, 3), range(3, 4), range(5, 6)]
-
-
-def test_marks_never_change_the_scores(reader: Reader) -> None:
-    marked = "[[The]] old man me[[t Ann, a]]nd Ann [[sat down]]."
-
-    text, regions = without_marks(marked)
-
-    plain = reader.read("The old man met Ann, and Ann sat down.")
-    read = reader.read(text)
-    assert [t.surprisal for t in read.tokens] == [t.surprisal for t in plain.tokens]
-    assert len(regions) == 3
 
 
 def test_sums_over_regions_are_those_of_the_word_rows(reader: Reader) -> None:

@@ -24,7 +24,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from dntm.reader.engine import ModelPair
 from dntm.reader.reader import Reader
 from dntm.web.readings import Readings, line
 from dntm.web.server import (
@@ -97,22 +96,18 @@ def create_app(
 
 
 def _about(reader: Reader, limits: Limits) -> dict[str, Any]:
+    config, words = reader.models.dynamic.config, f"{len(reader.vocabulary.words):,} words"
+    layers = "input and output" if config.variant == "both" else config.variant
+    model = f"Model with dynamic {layers} embeddings, {config.merging} merging, {words}"
+    if config.variant == "baseline":
+        model = f"Baseline without dynamic embeddings, {words}"
     return {
-        "model": _described(reader.models),
+        "model": model,
         "static": reader.models.static_name,
         "characters": limits.characters,
         "entities": [{"value": value, "title": title} for value, (title, _) in ENTITIES.items()],
         "examples": [example._asdict() for example in examples()],
     }
-
-
-def _described(models: ModelPair) -> str:
-    words = f"{len(models.vocabulary.words):,} words"
-    config = models.dynamic.config
-    if config.variant == "baseline":
-        return f"Baseline without dynamic embeddings, {words}"
-    layers = "input and output" if config.variant == "both" else config.variant
-    return f"Model with dynamic {layers} embeddings, {config.merging} merging, {words}"
 
 
 async def _refused(_: Request, error: Exception) -> Response:

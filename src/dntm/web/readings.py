@@ -233,18 +233,14 @@ def map_events(sentences: Iterable[SentenceReading], meanings: Meanings) -> list
     for sentence in sentences:
         for state in sentence.entities:
             paths.setdefault(state.entity, []).append((sentence.index, state))
-    return [
-        {"kind": "map", "entity": entity, **_map(path, meanings)} for entity, path in paths.items()
-    ]
-
-
-def _map(path: Sequence[tuple[int, EntityReading]], meanings: Meanings) -> dict[str, Any]:
-    sentences, states = zip(*path, strict=True)
-    d = torch.tensor([state.representation for state in states], dtype=torch.float64)
-    space = meanings.spaces[meanings.naming_space]
-    vectors = space.entities([state.row for state in states], d).numpy()
-    words = [[near.word for near in state.predicted_words[:NEAREST]] for state in states]
-    return meaning_map(sentences, vectors, words)
+    space, events = meanings.spaces[meanings.naming_space], list[dict[str, Any]]()
+    for entity, path in paths.items():
+        indices, states = zip(*path, strict=True)
+        d = torch.tensor([state.representation for state in states], dtype=torch.float64)
+        vectors = space.entities([state.row for state in states], d).numpy()
+        words = [[near.word for near in state.predicted_words[:NEAREST]] for state in states]
+        events.append({"kind": "map", "entity": entity, **meaning_map(indices, vectors, words)})
+    return events
 
 
 def predictions_answer(found: Predictions, seen: Collection[int], k: int) -> dict[str, Any]:
