@@ -17,12 +17,7 @@ from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.training import processes, run_folder
 from dntm.training.run_folder import RunFolder
-from tests.cli.running import fails, run
-
-SMALL = (
-    *("--model.embedding-dim", "8", "--model.hidden-dim", "8", "--model.encoder-dim", "8"),
-    *("--model.context-dim", "8", "--training.epochs", "1"),
-)
+from tests.cli.running import SMALL, fails, run
 
 
 @pytest.fixture(scope="module")

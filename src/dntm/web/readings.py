@@ -119,12 +119,12 @@ class Readings:
         if name and len(sentences) > len(known):
             self.memory.keep(name, sentences)
         length = len(sentences[-1].tokens)
-        if request.position is None:
-            tasks = [partial(self._predicted, sentences, place) for place in range(length)]
-            return [await self._run(task, began) for task in tasks]
-        if request.position >= length:
+        places = range(length) if request.position is None else [request.position]
+        if places[-1] >= length:
             raise Refused(422, f"position must be 0 to {length - 1}")
-        return await self._run(partial(self._predicted, sentences, request.position), began)
+        tasks = (partial(self._predicted, sentences, place) for place in places)
+        found = [await self._run(task, began) for task in tasks]
+        return found if request.position is None else found[0]
 
     def _predicted(self, sentences: Sequence[SentenceReading], position: int) -> dict[str, Any]:
         words = [token.entity or token.word for token in sentences[-1].tokens][:position]
