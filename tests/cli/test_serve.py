@@ -30,9 +30,7 @@ def test_an_odd_port_and_an_unknown_host_are_named(capsys: pytest.CaptureFixture
     assert "no such host" in fails(capsys, "serve", "--port", "0", "--host", "no such host")
 
 
-def test_serve_prints_its_address_and_stops_when_interrupted(
-    tmp_path: Path,
-) -> None:
+def test_serve_prints_its_address_and_stops_when_interrupted(tmp_path: Path) -> None:
     model = save_tiny_model(tmp_path / "model")
     command = [sys.executable, "-m", "dntm", "serve", "--no-browser", "--port", "0"]
     process = subprocess.Popen(

@@ -53,9 +53,7 @@ def test_every_token_has_its_words_group_and_occurrence(reader: Reader) -> None:
     assert [t.end for t in reading.tokens].count(True) == len(reading.sentences) == 4
 
 
-def test_every_word_without_a_row_is_unknown_whether_it_is_an_entity_or_not(
-    reader: Reader,
-) -> None:
+def test_every_word_without_a_row_is_unknown_whether_it_is_an_entity_or_not(reader: Reader) -> None:
     reading = reader.read("He met Ann Old. He sagged, met a zork, tables in 1987.")
 
     unknown = [token.word for token in reading.tokens if token.unknown]

@@ -37,13 +37,7 @@ from dntm.reader.questions import (
     sample,
 )
 from dntm.reader.reading import Reading, SentenceReading, TokenReading, Unit, check_unit
-from dntm.reader.streaming import (
-    History,
-    ReadingBuilder,
-    ReadingPosition,
-    read_stream,
-    read_texts,
-)
+from dntm.reader.streaming import History, ReadingBuilder, ReadingPosition, read_stream, read_texts
 from dntm.reader.text import Kinds, PreparedText, Text, check_entities, prepare, tokens_of
 
 Reduction = TypeAliasType("Reduction", Callable[[Tensor], float])

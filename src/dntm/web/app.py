@@ -26,15 +26,7 @@ from starlette.routing import Route
 
 from dntm.reader.reader import Reader
 from dntm.web.readings import Readings, line
-from dntm.web.server import (
-    ENTITIES,
-    Guard,
-    Limits,
-    PredictRequest,
-    ReadRequest,
-    Refused,
-    body_of,
-)
+from dntm.web.server import ENTITIES, Guard, Limits, PredictRequest, ReadRequest, Refused, body_of
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
