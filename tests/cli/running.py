@@ -6,6 +6,12 @@ import pytest
 
 from dntm.cli.main import main
 
+SMALL = (
+    *("--model.embedding-dim", "8", "--model.hidden-dim", "8", "--model.encoder-dim", "8"),
+    *("--model.context-dim", "8", "--training.epochs", "1"),
+)
+"""Options of `dntm train` for a very small model."""
+
 
 def run(*arguments: str | Path) -> None:
     """Run a command."""

@@ -16,12 +16,8 @@ from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.spelling import RowScores, StringReader, Surprisals
-from tests.cli.running import fails, run
+from tests.cli.running import SMALL, fails, run
 
-SMALL = (
-    *("--model.embedding-dim", "8", "--model.hidden-dim", "8", "--model.encoder-dim", "8"),
-    *("--model.context-dim", "8", "--training.epochs", "1"),
-)
 TEXT = "the dog barked at the cat .\n\nthe cat purred at the dog .\n\n" * 40
 
 

@@ -11,9 +11,11 @@ from dntm.model.config import Variant
 from tests.cli.running import fails, run
 
 
-def build(folder: Path, verb: str) -> Path:
-    """A dataset of thirty stories, in each of which two people do one thing."""
-    sentences = [[who, verb, "."] for who in ("Ann", "Bo", "Ann", "Bo")]
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Thirty stories, in each of which two people do one thing."""
+    folder = tmp_path_factory.mktemp("stories")
+    sentences = [[who, "sang", "."] for who in ("Ann", "Bo", "Ann", "Bo")]
     chains = {"sentences": sentences, "clusters": [[[0, 0], [6, 6]], [[3, 3], [9, 9]]]}
     lines = [json.dumps({"doc_key": f"d{number}", **chains}) for number in range(30)]
     (folder / "stories.jsonl").write_text("\n".join(lines))
@@ -23,27 +25,19 @@ def build(folder: Path, verb: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("stories"), "sang")
-
-
-@pytest.fixture(scope="module")
 def runs(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A baseline, a dynamic model, and a baseline that knows other words."""
+    """A baseline and a dynamic model."""
     folder = tmp_path_factory.mktemp("runs")
-    foreign = build(tmp_path_factory.mktemp("foreign"), "ran")
-    kinds: tuple[tuple[str, Variant, Path], ...] = (
-        ("a", "baseline", dataset),
-        ("d", "both", dataset),
-        ("foreign", "baseline", foreign),
-    )
-    for name, variant, data in kinds:
+    kinds: tuple[tuple[str, Variant], ...] = (("a", "baseline"), ("d", "both"))
+    for name, variant in kinds:
         model = dntm.ModelConfig(
             variant=variant, embedding_dim=6, hidden_dim=6, encoder_dim=6, context_dim=6
         )
         recipe = dntm.Recipe(epochs=1)
         dntm.train(
-            dntm.TrainConfig(dataset=data, output_dir=folder / name, model=model, training=recipe)
+            dntm.TrainConfig(
+                dataset=dataset, output_dir=folder / name, model=model, training=recipe
+            )
         )
     return folder
 
@@ -116,9 +110,7 @@ def test_what_cannot_be_exported_leaves_nothing(
 
     unfinished = fails(capsys, "export", tmp_path / "unfinished", *target)
     dynamic = fails(capsys, "export", runs / "d", "--static", runs / "d", *target)
-    foreign = fails(capsys, "export", runs / "d", "--static", runs / "foreign", *target)
 
     assert "expected a folder with a checkpoint" in unfinished
     assert "is the variant 'both', expected a baseline" in dynamic
-    assert "has another vocabulary than the dynamic model" in foreign
     assert list(tmp_path.iterdir()) == [tmp_path / "unfinished"]

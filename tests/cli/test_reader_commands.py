@@ -129,14 +129,20 @@ def test_score_prints_one_row_per_token(
 def test_an_interrupted_score_leaves_no_half_file_and_skips_on_request(
     model: Path, story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "bad.txt").write_bytes(b"\xff")
-    command = ("score", tmp_path / "bad.txt", story, "--model", model, "--output", tmp_path / "o")
+    bad = tmp_path / "bad.txt"
+    bad.write_bytes(b"\xff")
+    command = ("score", bad, story, "--model", model, "--output", tmp_path / "o")
 
     fails(capsys, *command)
     nothing = (tmp_path / "o").exists()
+    with pytest.raises(SystemExit):
+        run("score", story, bad, "--model", model)
+    printed = capsys.readouterr()
     run(*command, "--on-error", "skip", "--format", "jsonl")
 
     assert not nothing
+    assert printed.out.splitlines()[-1].split("\t")[7] == "<eos>"  # what comes before is scored
+    assert "bad.txt, line 1: byte 0xff" in printed.err
     lines = (tmp_path / "o").read_text().splitlines()
     assert json.loads(lines[0])["word"] == "The"
     assert "skipped: " in capsys.readouterr().err
@@ -182,7 +188,15 @@ def test_errors_name_the_problem(
 ) -> None:
     (tmp_path / "empty.txt").write_text("\n \n")
 
-    assert "no such file" in fails(capsys, "read", tmp_path / "none.txt", "--model", model)
+    missing = fails(capsys, "read", "She met Ann.", "--model", model)
+    assert "She met Ann.: no such file or folder" in missing
+    assert "dntm read -" in missing
+    for command in (
+        ("read", tmp_path),
+        ("continue", tmp_path),
+        ("fill", "[]", "--history", tmp_path),
+    ):
+        assert "is a folder, expected a file" in fails(capsys, *command, tmp_path, "--model", model)
     assert "empty" in fails(capsys, "read", tmp_path / "empty.txt", "--model", model)
     assert "has no chains" in fails(capsys, "read", story, "--model", model, "--entities", "chains")
     resolved = ("read", story, "--model", model, "--entities", "resolver")

@@ -43,13 +43,6 @@ def entities(rows: list[dict[str, str]]) -> dict[str, set[str]]:
     return found
 
 
-def test_annotated_files_are_read_by_their_chains(model: Path, fixtures: Path, rows: Rows) -> None:
-    found = rows(fixtures / "story.v4_gold_conll", "--model", model)
-
-    assert found[0]["word"] == "Old Marta"
-    assert found[0]["group"] == "first_mentions"
-
-
 @pytest.mark.parametrize("name", ["story.v4_gold_conll", "ferry.conllu"])
 def test_standard_input_is_recognized_and_read_like_a_file(
     model: Path, fixtures: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, name: str
@@ -176,17 +169,6 @@ def test_a_long_text_has_the_rows_of_a_short_one(
     assert rows(path, "--model", model, "--words") == whole
 
 
-def test_kinds_of_entities_are_chosen_as_in_python(model: Path, tmp_path: Path, rows: Rows) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text("She met Ann and [1] and zork.", encoding="utf-8")
-
-    both = rows(path, "--model", model, "--entities", "names", "inline")
-    none = rows(path, "--model", model, "--entities", "none")
-
-    assert entities(both) == {"a": {"1", "2"}}
-    assert entities(none) == {"a": set()}
-
-
 def test_any_corpus_is_evaluated_with_any_model(
     model: Path, fixtures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -212,50 +194,13 @@ def test_a_file_after_the_values_of_an_option_is_a_file(
     model: Path, tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.txt"
-    path.write_text("She met Ann and zork.", encoding="utf-8")
+    path.write_text("She met Ann and [1] and zork.", encoding="utf-8")
 
-    expected = rows(path, "--model", model, "--entities", "names", "unknown")
+    found = rows("--entities", "names", "inline", path, "--model", model)
 
-    assert rows("--entities", "names", "unknown", path, "--model", model) == expected
+    assert entities(found) == {"a": {"1", "2"}}
     standard_input(monkeypatch, b"She met Ann.")
     assert entities(rows("--model", model, "--entities", "none", "-")) == {"stdin": set()}
-
-
-def test_the_error_for_a_text_instead_of_a_file_says_how_to_pass_it(
-    model: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    error = fails(capsys, "read", "She met Ann.", "--model", model)
-
-    assert "She met Ann.: no such file or folder" in error
-    assert "dntm read -" in error
-
-
-def test_one_text_is_never_a_folder(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "a.txt").write_text("She met Ann.", encoding="utf-8")
-
-    for command in (
-        ("read", tmp_path),
-        ("continue", tmp_path),
-        ("fill", "[]", "--history", tmp_path),
-    ):
-        assert "is a folder, expected a file" in fails(capsys, *command, "--model", model)
-
-
-def test_texts_before_an_unreadable_file_are_scored(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "a.txt").write_text("She met Ann.", encoding="utf-8")
-    (tmp_path / "b.txt").write_bytes(b"\xff")
-    capsys.readouterr()
-
-    with pytest.raises(SystemExit):
-        run("score", tmp_path, "--model", model)
-
-    printed = capsys.readouterr()
-    assert len(printed.out.splitlines()) == 1 + 5
-    assert "b.txt, line 1: byte 0xff" in printed.err
 
 
 def test_static_default_is_the_baseline_of_the_bundled_model(tmp_path: Path, rows: Rows) -> None:

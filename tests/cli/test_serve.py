@@ -9,15 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dntm.cli.main import main
+from tests.cli.running import fails
 from tests.web.tiny import TEXT, save_tiny_model
-
-
-def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    with pytest.raises(SystemExit) as exit_:
-        main(["serve", "--no-browser", *arguments])
-    assert exit_.value.code == 1
-    return capsys.readouterr().err
 
 
 def test_a_busy_port_is_a_clear_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,20 +19,18 @@ def test_a_busy_port_is_a_clear_error(capsys: pytest.CaptureFixture[str]) -> Non
         taken.listen()
         port = taken.getsockname()[1]
 
-        error = fails(capsys, "--port", str(port))
+        error = fails(capsys, "serve", "--no-browser", "--port", str(port))
 
     assert error.startswith(f"dntm: error: cannot listen on 127.0.0.1 port {port}")
     assert "--port" in error
 
 
 def test_an_odd_port_and_an_unknown_host_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "port is 70000" in fails(capsys, "--port", "70000")
-    assert "no such host" in fails(capsys, "--port", "0", "--host", "no such host")
+    assert "port is 70000" in fails(capsys, "serve", "--port", "70000")
+    assert "no such host" in fails(capsys, "serve", "--port", "0", "--host", "no such host")
 
 
-def test_serve_prints_its_address_and_stops_when_interrupted(
-    tmp_path: Path,
-) -> None:
+def test_serve_prints_its_address_and_stops_when_interrupted(tmp_path: Path) -> None:
     model = save_tiny_model(tmp_path / "model")
     command = [sys.executable, "-m", "dntm", "serve", "--no-browser", "--port", "0"]
     process = subprocess.Popen(

@@ -1,6 +1,5 @@
 import csv
 import json
-import math
 import shutil
 import signal
 import subprocess
@@ -11,21 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 import dntm
 from dntm.corpus.dataset import content_hash
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
-from dntm.model.checkpoint import save_tensors
 from dntm.training import processes, run_folder
 from dntm.training.run_folder import RunFolder
-from tests.cli.running import fails, run
-
-SMALL = (
-    *("--model.embedding-dim", "8", "--model.hidden-dim", "8", "--model.encoder-dim", "8"),
-    *("--model.context-dim", "8", "--training.epochs", "1"),
-)
+from tests.cli.running import SMALL, fails, run
 
 
 @pytest.fixture(scope="module")
@@ -213,30 +205,15 @@ def test_an_error_about_a_run_without_weights_says_how_to_resume(
     assert f"dntm train --output-dir {trained} --resume" in error
 
 
-def test_a_command_that_is_mistyped_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "did you mean dntm read?" in fails(capsys, "raed")
-    assert "did you mean dntm data build?" in fails(capsys, "data", "biuld")
-    assert "did you mean" not in fails(capsys, "xyzzy")
-
-
-@pytest.mark.parametrize("damage", ["a flipped bit", "NaN", "whole numbers"])
-def test_damaged_weights_get_no_score(
-    trained: Path, capsys: pytest.CaptureFixture[str], damage: str
-) -> None:
+def test_damaged_weights_get_no_score(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = trained / "best" / "model.safetensors"
-    if damage == "a flipped bit":
-        raw = bytearray(path.read_bytes())
-        raw[-3] ^= 64
-        path.write_bytes(raw)
-    else:
-        tensors = load_file(path)
-        worse = tensors["x.weight"] * math.nan if damage == "NaN" else tensors["x.weight"].long()
-        save_tensors(tensors | {"x.weight": worse}, path)
-    expected = {"NaN": "holds NaN", "whole numbers": "holds int64"}.get(damage, "is damaged")
-
-    assert expected in fails(capsys, "evaluate", trained)
+    raw = bytearray(path.read_bytes())
+    raw[-3] ^= 64
+    path.write_bytes(raw)
     (trained.parent / "text.txt").write_text("Ann met Bo. Ann left.\n")
-    assert expected in fails(capsys, "score", trained.parent / "text.txt", "--model", trained)
+
+    assert "is damaged" in fails(capsys, "evaluate", trained)
+    assert "is damaged" in fails(capsys, "score", trained.parent / "text.txt", "--model", trained)
 
 
 def test_unknown_options_and_settings_are_named(

@@ -11,7 +11,7 @@ from dntm.model.checkpoint import save_pretrained
 from dntm.model.config import Extension, ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel
 from dntm.reader.reading import Reading, SentenceReading
-from dntm.reader.text import PreparedText, Word
+from dntm.reader.text import as_text
 
 WORDS = "the . a , sat down at table river met left old man She kept rowed home He Old".split()
 VOCABULARY = Vocabulary(tuple(WORDS), entities=4)
@@ -67,13 +67,9 @@ def anonymized(*sentences: str) -> AnonymizedDocument:
     )
 
 
-def prepared(document: AnonymizedDocument) -> PreparedText:
-    """The same document as a reader reads it."""
-    sentences = [
-        [Word(t, (t if isinstance(t, str) else f"[{t}]",)) for t in sentence]
-        for sentence in document.sentences
-    ]
-    return PreparedText(name=document.name, sentences=sentences)
+def crowd(*last: str) -> str:
+    """A text with more entities than slots."""
+    return " ".join(["Zap met ox.", "Ix met Bo.", "Ann left.", "Zap met Kim.", *last])
 
 
 def surprisals(reading: Reading) -> list[float]:
@@ -91,4 +87,4 @@ def said(sentence: SentenceReading) -> list[Token]:
 
 DOCUMENT = anonymized("the 1 met 2 .", "1 left", "the old 2 met 1 , 3 .", "2 sat down")
 """Three entities; two of them reappear."""
-PREPARED = prepared(DOCUMENT)
+PREPARED = as_text(DOCUMENT)

@@ -12,11 +12,7 @@ from dntm.model.language_model import DynamicTextModel
 from dntm.reader.meaning import Meanings, confidence_label, content_words
 from dntm.reader.reader import Reader
 from dntm.reader.reading import EntityReading
-from tests.reader.small import (
-    DOCUMENT,
-    PREPARED,
-    VOCABULARY,
-)
+from tests.reader.small import DOCUMENT, PREPARED, VOCABULARY
 
 COMPARED = "sat table river met left old man kept rowed home".split()
 """The content words of the vocabulary."""
@@ -78,9 +74,7 @@ def test_representations_equal_those_of_the_model(reader: Reader) -> None:
     assert trail[-1][1].occurrence == 3
 
 
-def test_nearest_words_follow_their_formula(
-    reader: Reader,
-) -> None:
+def test_nearest_words_follow_their_formula(reader: Reader) -> None:
     model = reader.models.dynamic
     index, state = reader.read(PREPARED).trail(1)[1]
 

@@ -18,9 +18,7 @@ from tests.reader.small import (
 )
 
 
-def test_the_default_static_model_is_the_model_with_empty_memory(
-    any_reader: Reader,
-) -> None:
+def test_the_default_static_model_is_the_model_with_empty_memory(any_reader: Reader) -> None:
     model = any_reader.models.dynamic
     state, expected = model.initial_state(1), []
     for sentence in encode(DOCUMENT, VOCABULARY).sentences:

@@ -27,7 +27,7 @@ def test_each_word_has_the_surprisal_of_its_pieces(adapter: Path) -> None:
 
     reading = reader.read("The old heron saw Orla. Then Orla ate the fish.", unit="nats")
 
-    tokens = [token for sentence in reading.sentences for token in sentence.tokens]
+    tokens = reading.tokens
     assert [t.word for t in tokens] == "The old heron saw Orla . Then Orla ate the fish .".split()
     assert [tokens[4].entity, tokens[7].entity] == [1, 1]
     document = AnonymizedDocument(

@@ -6,9 +6,9 @@ import pytest
 
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.vocabulary import SPECIALS
-from dntm.reader.questions import Sampling, sample
 from dntm.reader.reader import Reader
-from tests.reader.small import STORY, VOCABULARY, WORDS, checkpoint, prepared, said
+from dntm.reader.text import as_text
+from tests.reader.small import STORY, VOCABULARY, WORDS, checkpoint, said
 
 EVERYTHING = len(VOCABULARY)
 CONTENT = "sat table river met left old man kept rowed home".split()
@@ -117,7 +117,7 @@ def test_an_entity_that_the_text_lacks_is_an_error(reader: Reader) -> None:
 def test_a_continuation_contains_only_known_words_and_entities(reader: Reader) -> None:
     position = reader.position(STORY)
     drawn = [
-        sample(reader.models, position, Sampling(sentences=4, tokens=8, top_p=1.0, seed=seed))
+        reader.continue_text(position, sentences=4, tokens=8, top_p=1.0, seed=seed)
         for seed in range(8)
     ]
 
@@ -150,7 +150,7 @@ def test_each_sampled_sentence_is_read_before_the_next(tmp_path: Path) -> None:
     read = [[word.token for word in s] for s in reader.prepare(STORY).sentences]
     first = zip(found.sentences[0], found.entities[0], strict=True)
     history = AnonymizedDocument(name="d", sentences=[*read, [e or word for word, e in first]])
-    second = reader.continue_text(prepared(history), sentences=1, tokens=8, temperature=0.0)
+    second = reader.continue_text(as_text(history), sentences=1, tokens=8, temperature=0.0)
     assert [w.replace("Ann", "[1]").replace("zork", "[2]") for w in found.sentences[1]] == list(
         second.sentences[0]
     )
@@ -169,9 +169,7 @@ def test_sample_frequencies_follow_the_distribution(reader: Reader) -> None:
     share = allowed[best] / sum(allowed.values())
 
     firsts = [
-        sample(
-            reader.models, position, Sampling(sentences=1, tokens=1, top_p=1.0, seed=seed)
-        ).sentences[0][0]
+        reader.continue_text(position, sentences=1, tokens=1, top_p=1.0, seed=seed).sentences[0][0]
         for seed in range(200)
     ]
 

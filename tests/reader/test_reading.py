@@ -12,13 +12,13 @@ from dntm.evaluation.records import records_of
 from dntm.model.scorer import Scorer
 from dntm.reader.reader import Reader
 from dntm.reader.reading import COLUMNS
+from dntm.reader.text import as_text
 from tests.reader.small import (
     DOCUMENT,
     PREPARED,
     STORY,
     TALES,
     anonymized,
-    prepared,
     static_surprisals,
     surprisals,
 )
@@ -53,9 +53,7 @@ def test_every_token_has_its_words_group_and_occurrence(reader: Reader) -> None:
     assert [t.end for t in reading.tokens].count(True) == len(reading.sentences) == 4
 
 
-def test_every_word_without_a_row_is_unknown_whether_it_is_an_entity_or_not(
-    reader: Reader,
-) -> None:
+def test_every_word_without_a_row_is_unknown_whether_it_is_an_entity_or_not(reader: Reader) -> None:
     reading = reader.read("He met Ann Old. He sagged, met a zork, tables in 1987.")
 
     unknown = [token.word for token in reading.tokens if token.unknown]
@@ -67,7 +65,7 @@ def test_every_word_without_a_row_is_unknown_whether_it_is_an_entity_or_not(
 def test_the_totals_of_the_groups_are_those_of_table_2(reader: Reader) -> None:
     document = anonymized("the 1 2 met", "1 1 left", "2 3 1 .")
 
-    totals = reader.read(prepared(document), unit="nats").totals()
+    totals = reader.read(as_text(document), unit="nats").totals()
 
     scorer = Scorer(reader.models.dynamic, reader.vocabulary)
     expected = score_groups(records_of(scorer, [document]))

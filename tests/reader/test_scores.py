@@ -4,7 +4,8 @@ import pytest
 from torch import Tensor
 
 from dntm.reader.reader import Reader
-from tests.reader.small import STORY, TALES, VOCABULARY, anonymized, prepared, said
+from dntm.reader.text import as_text
+from tests.reader.small import STORY, TALES, VOCABULARY, anonymized, said
 
 
 def total(scores: Tensor) -> float:
@@ -64,7 +65,7 @@ def test_conditional_score_counts_only_what_follows_the_prefix(reader: Reader) -
 def test_a_mention_across_the_border_stays_words(reader: Reader) -> None:
     prefix, stimulus = "She met Big Bo. Big Bo left Big", "Bo at home. He sat."
     apart = anonymized("She met 1 .", "1 left Big Bo at home .", "He sat .")
-    [scored] = reader.token_score(prepared(apart))
+    [scored] = reader.token_score(as_text(apart))
 
     [found] = reader.conditional_score(prefix, stimulus, reduction=total, entities="names")
 

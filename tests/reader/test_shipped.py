@@ -23,22 +23,15 @@ def test_it_is_the_default() -> None:
     reading = dntm.Reader.from_pretrained().read(LEGEND)
 
     assert {"Orrun", "Vey"} <= set(reading.entities.values())
-    tokens = [token for sentence in reading.sentences for token in sentence.tokens]
-    assert all(0 < token.surprisal < 40 for token in tokens)
-    assert any(token.surprisal != token.static_surprisal for token in tokens)
+    assert all(0 < token.surprisal < 40 for token in reading.tokens)
+    assert any(token.surprisal != token.static_surprisal for token in reading.tokens)
 
 
 def test_reappearing_entities_surprise_it_less_than_its_static_baseline() -> None:
     texts = sorted((Path(__file__).parent / "stories").glob("*.txt"))
     readings = dntm.Reader.from_pretrained().read_all([t.read_text("utf-8") for t in texts])
 
-    back = [
-        token
-        for reading in readings
-        for sentence in reading.sentences
-        for token in sentence.tokens
-        if token.group == "reappearing"
-    ]
+    back = [token for read in readings for token in read.tokens if token.group == "reappearing"]
     assert len(back) > 50
     assert sum(t.surprisal for t in back) < sum(t.static_surprisal for t in back)
 

@@ -10,14 +10,8 @@ from dntm.corpus.document import InputError
 from dntm.reader.reader import Reader
 from dntm.reader.reading import WORD_COLUMNS
 from dntm.reader.stimuli import MEASURES, StimulusConfig, summarize, without_marks
-from tests.reader.small import checkpoint
 
 SENTENCES = ['She met "Ann", and left.', "The old man [[sat down]] at home."]
-
-
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
-    return Reader.from_pretrained(checkpoint(tmp_path_factory.mktemp("stimuli") / "d"))
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -78,7 +72,6 @@ HEAD = "item,text\n"
         (",text\na,b\n", 1, "1 columns named '', expected"),
         ("item,word\n1,b\n", 1, "no column 'text', found item, word"),
         (HEAD + "1,a,b\n", 2, "['1', 'a', 'b'], expected the columns item, text"),
-        (HEAD + "1\n", 2, "['1'], expected the columns item, text"),
         (HEAD + "1, \n", 2, "column 'text' is ' ', expected a text"),
         (
             (HEAD + "1,a\n2,na").encode() + b"\xefve\n",
@@ -92,11 +85,8 @@ HEAD = "item,text\n"
         ('{"text": "a"}\n[1]\n', 2, "[1], expected the columns text"),
         ('{"text": "a"}\n{"text": \n', 2, "Expecting value"),
         ('{"text": null}\n', 1, "column 'text' is None, expected a text"),
-        ('{"text": [["a"]]}\n', 1, "column 'text' is [['a']], expected a text"),
         (HEAD + "1,\u200b\n", 2, "column 'text' is '\\u200b', expected a text"),
-        ('{"text"\n', 1, "Expecting ':'"),
         (HEAD + "1,the [[old man sat\n", 2, "marks [[ in 'the [[old man sat', expected [[ ... ]]"),
-        (HEAD + "1,the old]] [[man\n", 2, "marks ]] [["),
         (HEAD + "1,the [[old [[man]] sat]]\n", 2, "marks [[ [[ ]] ]]"),
         (HEAD + "1,[[\u115f]]\ufe0f\n", 2, "expected a text"),
         (
@@ -156,17 +146,6 @@ def test_a_region_has_every_word_with_a_marked_character() -> None:
 
     assert text == "He sat down at the table."
     assert regions == [range(1, 3), range(3, 4), range(5, 6)]
-
-
-def test_marks_never_change_the_scores(reader: Reader) -> None:
-    marked = "[[The]] old man me[[t Ann, a]]nd Ann [[sat down]]."
-
-    text, regions = without_marks(marked)
-
-    plain = reader.read("The old man met Ann, and Ann sat down.")
-    read = reader.read(text)
-    assert [t.surprisal for t in read.tokens] == [t.surprisal for t in plain.tokens]
-    assert len(regions) == 3
 
 
 def test_sums_over_regions_are_those_of_the_word_rows(reader: Reader) -> None:

@@ -7,7 +7,7 @@ from dntm.corpus.document import Document, Mention
 from dntm.reader.engine import Engine
 from dntm.reader.reader import Reader
 from dntm.reader.reading import EntityReading, SentenceReading
-from tests.reader.small import STORY, TALES, checkpoint, surprisals
+from tests.reader.small import STORY, TALES, checkpoint, crowd, surprisals
 
 LISTS = ("predicted_words", "input_words", "output_words")
 
@@ -30,7 +30,7 @@ def assert_same(one: SentenceReading, other: SentenceReading) -> None:
     for a, b in zip(one.tokens, other.tokens, strict=True):
         assert a.surprisal == pytest.approx(b.surprisal, abs=1e-9)
         assert a.static_surprisal == pytest.approx(b.static_surprisal, abs=1e-9)
-        assert (a.word, a.group) == (b.word, b.group)
+        assert (a.word, a.group, a.entity) == (b.word, b.group, b.entity)
     for c, d in zip(one.entities, other.entities, strict=True):
         assert c.representation == pytest.approx(d.representation, abs=1e-9)
         assert (c.occurrence, c.name) == (d.occurrence, d.name)
@@ -45,7 +45,7 @@ def words(entity: EntityReading, name: str) -> list[tuple[str, float]]:
 
 @pytest.mark.usefixtures("short_windows")
 def test_a_stream_equals_a_reading(any_reader: Reader) -> None:
-    for text in TALES:
+    for text in [*TALES, crowd("Lou sat.", "Ox and Bo met Ann, and Ix left.", "Zap met Lou.")]:
         streamed, read = list(any_reader.stream(text)), any_reader.read(text).sentences
 
         for one, other in zip(streamed, read, strict=True):

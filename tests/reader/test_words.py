@@ -13,7 +13,7 @@ from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.entity_slots import encode
 from dntm.reader.reader import Reader
 from dntm.reader.reading import Reading
-from tests.reader.small import STORY
+from tests.reader.small import STORY, crowd
 
 STORIES = [
     STORY,
@@ -129,27 +129,6 @@ def test_a_dataset_of_a_text_and_the_reader_have_identical_rows(
     assert encode(document, dataset.vocabulary) == reader.engine.encode(
         prepared.tokens(), reader.engine.slots()
     )
-
-
-def crowd(*last: str) -> str:
-    return " ".join(["Zap met ox.", "Ix met Bo.", "Ann left.", "Zap met Kim.", *last])
-
-
-def test_a_stream_equals_a_reading_with_evictions(
-    any_reader: Reader,
-) -> None:
-    text = crowd("Lou sat.", "Ox and Bo met Ann, and Ix left.", "Zap met Lou.")
-
-    read = any_reader.read(text)
-    streamed = list(any_reader.stream(text))
-
-    assert len(read.entities) > any_reader.vocabulary.entities
-    for one, other in zip(read.sentences, streamed, strict=True):
-        for a, b in zip(one.tokens, other.tokens, strict=True):
-            assert a.surprisal == pytest.approx(b.surprisal, abs=1e-9)
-            assert a.entity == b.entity
-        for c, d in zip(one.entities, other.entities, strict=True):
-            assert c.representation == pytest.approx(d.representation, abs=1e-9)
 
 
 def test_an_unseen_entity_starts_at_zero_and_an_evicted_one_continues(reader: Reader) -> None:

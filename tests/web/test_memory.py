@@ -15,13 +15,3 @@ def test_the_least_recently_used_reading_is_forgotten_first() -> None:
     memory.keep("c", sentences(3))
 
     assert [len(memory.recall(name)) for name in "abc"] == [2, 0, 3]
-
-
-def test_only_the_beginning_of_a_reading_is_remembered() -> None:
-    memory = Memory(10)
-    first, second, third = sentences(3)
-
-    for sentence in (first, third, second):
-        memory.add("a", sentence)
-
-    assert memory.recall("a") == (first, second)

@@ -178,21 +178,6 @@ def test_on_a_phone_the_sentence_being_played_is_never_covered(
         assert is_uncovered(row)
 
 
-def test_a_chosen_word_shows_its_trail_and_its_map(page: Page) -> None:
-    read(page)
-
-    page.locator(".token.entity", has_text="zorrel").first.click()
-
-    expect(page.locator("#answer-title")).to_have_text("zorrel")
-    assert trail(page) == ["3", "4"]
-    expect(page.locator("#content")).to_contain_text("after sentence 3")
-    view(page, "Map")
-    expect(page.get_by_role("img", name="Path of zorrel")).to_be_visible()
-    assert page.locator("#content .stop").count() == 2
-    chip(page, "Marta").click()
-    expect(page.get_by_role("img", name="Path of Marta")).to_be_visible()
-
-
 def test_labels_of_the_map_do_not_collide_and_stand_by_the_path(page: Page) -> None:
     read(page, "Old Marta sat. Marta rowed. The Marta left. A Marta came. " * 4)
     view(page, "Map")

@@ -15,7 +15,6 @@ import pytest
 
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app, examples
-from dntm.web.server import Limits
 from tests.web.asking import Event, posted, spelled, until
 from tests.web.tiny import PATIENCE, TEXT, PausingReader, served
 
@@ -49,31 +48,6 @@ def test_clients_at_the_same_time_each_get_their_own_text(reader: Reader) -> Non
         assert spelled(answer) == "".join(text.split())
         alone = reader.read(text, entities=("names", "unknown"))
         assert sum(t["surprisal"] for t in tokens) == pytest.approx(alone.surprisal)
-
-
-def test_readings_that_exceed_the_memory_are_not_mixed_up(pausing: PausingReader) -> None:
-    other = "A ferry left. The day came. Every zorrel left. The zorrel slept."
-    app = create_app(pausing, Limits(remembered=6))
-    with served(app) as address, ThreadPoolExecutor(1) as background:
-
-        def answer(path: str, **body: object) -> httpx2.Response:
-            return httpx2.post(f"{address}{path}", json=body, timeout=PATIENCE)
-
-        pausing.passes = 2
-        pausing.gate.clear()
-        first = background.submit(answer, "/api/read", text=TEXT)
-        until(lambda: pausing.steps == 3)
-        pausing.passes = 9
-        second = answer("/api/read", text=other)
-        pausing.gate.set()
-
-        for text, response in ((TEXT, first.result()), (other, second)):
-            name = json.loads(response.text.splitlines()[0])["id"]
-            for sentence in range(4):
-                place = {"text": text, "sentence": sentence, "position": 1}
-                with_name = answer("/api/predict", reading=name, **place)
-                assert with_name.json() == answer("/api/predict", **place).json()
-        assert len(app.state.readings.memory) <= 6
 
 
 def test_the_page_answers_while_the_model_computes(pausing: PausingReader) -> None:

@@ -33,7 +33,7 @@ PATIENCE = 60.0
 
 
 class PausingReader(Reader):
-    """Counts its sentences and returns them only while its gate is open."""
+    """Counts its sentences and returns them, except the first, only while its gate is open."""
 
     def __init__(self, models: ModelPair) -> None:
         super().__init__(models)
@@ -42,14 +42,12 @@ class PausingReader(Reader):
         """The number of known sentences of each stream."""
         self.gate = threading.Event()
         self.gate.set()
-        self.passes = 1
-        """The first sentences of a text, which never wait."""
 
     def stream(self, *text: Any, **options: Any) -> Iterator[SentenceReading]:
         self.known.append(len(options.get("known", ())))
         for sentence in super().stream(*text, **options):
             self.steps += 1
-            if sentence.index >= self.passes:
+            if sentence.index:
                 self.gate.wait(PATIENCE)
             yield sentence
 

@@ -81,12 +81,9 @@ def text_lines(reading: Reading, *, color: bool) -> Iterator[str]:
         if not trail:  # it had no slot in an overfull sentence
             continue
         count = trail[-1][1].occurrence
-        title = f"{printable(name)} [{entity}]"
+        title = _painted(f"{printable(name)} [{entity}]", _color(entity) if color else "")
         yield ""
-        yield (
-            f"{_painted(title, f'1;{_color(entity)}') if color else title}, "
-            f"{'mentioned once' if count == 1 else f'mentioned {count} times'}"
-        )
+        yield f"{title}, mentioned {'once' if count == 1 else f'{count} times'}"
         for index, state in trail:
             yield f"  after sentence {index + 1:<4} {_state(state)}"
     yield ""
@@ -123,17 +120,16 @@ def _shaded(token: TokenReading, bits: float) -> str:
     shade = _SHADES[min(int(bits / _STEP), len(_SHADES) - 1)]
     codes = [] if shade is None else [f"48;5;{shade};38;5;255"]
     if token.entity:
-        codes.append(f"1;{_color(token.entity)}")
-    word = printable(token.word)
-    return _painted(word, ";".join(codes)) if codes else word
+        codes.append(_color(token.entity))
+    return _painted(printable(token.word), ";".join(codes))
 
 
 def _painted(text: str, codes: str) -> str:
-    return f"\x1b[{codes}m{text}\x1b[0m"
+    return f"\x1b[{codes}m{text}\x1b[0m" if codes else text
 
 
-def _color(entity: int) -> int:
-    return _COLORS[(entity - 1) % len(_COLORS)]
+def _color(entity: int) -> str:
+    return f"1;{_COLORS[(entity - 1) % len(_COLORS)]}"
 
 
 def _state(state: EntityReading) -> str:

@@ -4,7 +4,7 @@ import csv
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TextIO, cast, get_args
@@ -17,12 +17,7 @@ from dntm.cli.texts import ReaderOptions, Shared, as_path
 from dntm.corpus.text import Documents
 from dntm.files import new_file
 from dntm.reader.reading import COLUMNS, WORD_COLUMNS, Reading, Unit
-from dntm.reader.stimuli import (
-    MEASURES,
-    StimulusConfig,
-    summarize,
-    summary_keys,
-)
+from dntm.reader.stimuli import MEASURES, StimulusConfig, summarize, summary_keys
 
 if TYPE_CHECKING:
     from dntm.reader.reader import Reader
@@ -75,12 +70,13 @@ class Score:
             raise ValueError("--summary, --region-* and --group-by are for tables (--text-column)")
         table = StimulusRows(self, skipped) if self.table.text_column else None
         columns = table.columns if table else WORD_COLUMNS if self.words else COLUMNS
-        reader, scored, words, total = self.options.reader(), 0, 0, self._size(table)
-        timing = "{l_bar}{bar}| {elapsed}<{remaining}" if total else "{desc}: {elapsed}"
+        reader, scored = self.options.reader(), 0
+        unit = " texts" if table else " characters"
         bar: tqdm[Any] = tqdm(
-            total=total, desc="scoring", disable=None, delay=1, bar_format=f"{timing}{{postfix}}"
+            total=self._size(table), desc="scoring", unit=unit, disable=None, delay=1
         )
-        with bar, self._target() as target:
+        file = nullcontext(sys.stdout) if self.output is None else new_file(self.output)
+        with bar, file as target:
             write = self._writer(target, columns)
             texts = table.texts(reader) if table else self._texts(reader, skipped, empty, stopped)
             for reading in reader.read_all(texts, unit=self.unit, meanings=False, parts=not table):
@@ -89,9 +85,6 @@ class Score:
                     write(row)
                 target.flush()
                 scored += 1
-                words += sum(len(sentence.tokens) - 1 for sentence in reading.sentences)
-                speed = words / max(bar.format_dict["elapsed"], 0.1)
-                bar.set_postfix_str(f"{speed:,.0f} words/s", refresh=False)
                 bar.update(1 if table else len(reading.text))
             for problem in (*skipped, *empty):
                 bar.write(f"skipped: {problem}", file=sys.stderr)
@@ -137,9 +130,6 @@ class Score:
                     stopped.append(error)
                     return
                 noted.append(str(error))
-
-    def _target(self) -> AbstractContextManager[TextIO]:
-        return nullcontext(sys.stdout) if self.output is None else new_file(self.output)
 
     def _size(self, table: "StimulusRows | None") -> int | None:
         """The number of texts in a table, or of characters if all sources are plain text."""

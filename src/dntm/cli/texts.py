@@ -306,7 +306,7 @@ class Serve(ModelOptions):
 
     def run(self) -> None:
         """Serve until interrupted."""
-        from dntm.web.server import address, bind, serve
+        from dntm.web.server import Limits, address, bind, serve
 
         if self.threads < 1:
             raise ValueError(f"threads is {self.threads}, expected at least 1")
@@ -315,7 +315,6 @@ class Serve(ModelOptions):
 
             from dntm.reader.reader import Reader
             from dntm.web.app import create_app
-            from dntm.web.server import Limits
 
             torch.set_num_threads(1)
             reader = Reader.from_pretrained(self.model, self.static, without=self.without)

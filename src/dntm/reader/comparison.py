@@ -27,10 +27,9 @@ def compare(
     """
     engine, nats, words, characters = reader.engine, dict[str, float](), 0, 0
     texts = [as_text(document) for document in documents]
-    if nameless := next(
-        (text for text in texts if any(map(is_label, text.names().values()))), None
-    ):
-        raise ValueError(f"{nameless.name}: the words of its mentions are not known")
+    for text in texts:
+        if any(map(is_label, text.names().values())):
+            raise ValueError(f"{text.name}: the words of its mentions are not known")
     if engine.models.spelling is None:
         raise ValueError("the model has no spelling.json: fit one with dntm spelling")
     readings = reader.read_all(texts, unit="nats", meanings=False)

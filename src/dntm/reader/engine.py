@@ -215,7 +215,6 @@ class Engine:
         In a `pool` the static model reads at the same time as the dynamic one.
         """
         sentences, evictions = [t.sentences for t in texts], [t.evictions for t in texts]
-
         words = [row for text in texts for sentence in text.strings for row in sentence.words]
 
         def read(model: DynamicTextModel, state: State) -> BlockScores:

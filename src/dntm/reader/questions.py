@@ -85,23 +85,15 @@ class Continuation(Plain):
     """The words as running text."""
 
 
-class _Labels:
-    """Entities and words of the model's rows at a position."""
+def _label(row: int, position: ReadingPosition, vocabulary: Vocabulary) -> tuple[str, int]:
+    """The word of a row, an entity's name once it has been mentioned; and the entity, else 0.
 
-    def __init__(self, position: ReadingPosition, vocabulary: Vocabulary) -> None:
-        self._position = position
-        self._vocabulary = vocabulary
-
-    def entity(self, row: int) -> int:
-        """The entity in a row's slot, or the slot's number if it is free; 0 for words."""
-        slot = self._vocabulary.entity_at(row)
-        return self._position.slots.occupant(slot) or slot
-
-    def word(self, row: int) -> str:
-        """The word of a row; an entity's name once it has been mentioned."""
-        if (entity := self.entity(row)) in self._position.occurrences:
-            return self._position.names[entity]
-        return self._vocabulary.label(row)
+    The entity of a free slot is the slot's number.
+    """
+    slot = vocabulary.entity_at(row)
+    entity = position.slots.occupant(slot) or slot
+    named = entity in position.occurrences
+    return position.names[entity] if named else vocabulary.label(row), entity
 
 
 class _Next(NamedTuple):
@@ -134,20 +126,15 @@ def predict(
         next_token(model, state, [BOS, *sentence.rows], sentence.evictions)
         for model, state in zip((models.dynamic, models.static), position.states, strict=True)
     )
-    labels = _Labels(sentence.position, models.vocabulary)
 
-    def best(by: Tensor) -> list[Candidate]:
-        return [
-            Candidate(
-                word=labels.word(row),
-                entity=labels.entity(row),
-                probability=float(dynamic[row].exp()),
-                static_probability=float(static[row].exp()),
-            )
-            for row in by.topk(min(k, len(by))).indices.tolist()
-        ]
+    def candidate(row: int) -> Candidate:
+        word, entity = _label(row, sentence.position, models.vocabulary)
+        p, static_p = (float(log_p[row].exp()) for log_p in (dynamic, static))
+        return Candidate(word=word, entity=entity, probability=p, static_probability=static_p)
 
-    return Predictions(dynamic=best(dynamic), static=best(static))
+    best = (log_p.topk(min(k, len(log_p))).indices.tolist() for log_p in (dynamic, static))
+    ours, theirs = (list(map(candidate, rows)) for rows in best)
+    return Predictions(dynamic=ours, static=theirs)
 
 
 def fill_gap(
@@ -181,16 +168,11 @@ def fill_gap(
     for start in range(0, len(tried), _AT_ONCE):
         filled = [[*before, row, *rest] for row in tried[start : start + _AT_ONCE]]
         nats += engine.sentence_nats(filled, placed.evictions, position.states)
-    labels = _Labels(placed.position, engine.models.vocabulary)
-    fillings = [
-        Filling(
-            word=labels.word(row),
-            entity=labels.entity(row),
-            surprisal=dynamic / NATS[unit],
-            static_surprisal=static / NATS[unit],
-        )
-        for row, (dynamic, static) in zip(tried, nats, strict=True)
-    ]
+    fillings = []
+    for row, both in zip(tried, nats, strict=True):
+        word, entity = _label(row, placed.position, engine.models.vocabulary)
+        ours, static = (value / NATS[unit] for value in both)
+        fillings.append(Filling(word=word, entity=entity, surprisal=ours, static_surprisal=static))
     return sorted(fillings, key=lambda filling: filling.surprisal)
 
 
@@ -214,55 +196,50 @@ def _likely_words(
     return list(found)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sampling:
-    """Settings of a sampled continuation."""
-
-    sentences: int = 3
-    tokens: int = 60
-    """Maximum length of a sentence."""
-    temperature: float = 0.7
-    """Below 1 likely words become more likely; 0 always takes the most likely word."""
-    top_p: float = 0.9
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.sentences < 1 or self.tokens < 1:
-            raise ValueError(
-                f"{self.sentences} sentences of {self.tokens} tokens, expected at least 1 of each"
-            )
-        if not 0 <= self.temperature < math.inf:
-            raise ValueError(f"temperature is {self.temperature}, expected 0 or more")
-        if not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p is {self.top_p}, expected above 0 and at most 1")
-        if not -(2**63) <= self.seed < 2**64:
-            raise ValueError(f"seed is {self.seed}, expected a 64-bit number")
-
-
-def sample(models: ModelPair, position: ReadingPosition, sampling: Sampling) -> Continuation:
-    """Sample sentences that follow a position."""
+def sample(
+    models: ModelPair,
+    position: ReadingPosition,
+    *,
+    sentences: int,
+    tokens: int,
+    temperature: float,
+    top_p: float,
+    seed: int,
+) -> Continuation:
+    """Sample sentences that follow a position (see `Reader.continue_text`)."""
+    if sentences < 1 or tokens < 1:
+        raise ValueError(f"{sentences} sentences of {tokens} tokens, expected at least 1 of each")
+    if not 0 <= temperature < math.inf:
+        raise ValueError(f"temperature is {temperature}, expected 0 or more")
+    if not 0 < top_p <= 1:
+        raise ValueError(f"top_p is {top_p}, expected above 0 and at most 1")
+    if not -(2**63) <= seed < 2**64:
+        raise ValueError(f"seed is {seed}, expected a 64-bit number")
     _check_rows(models.vocabulary)
-    generator = torch.Generator().manual_seed(sampling.seed)
+    generator = torch.Generator().manual_seed(seed)
     model, state = models.dynamic, position.states.dynamic
-    forbidden = _forbidden(position, models.vocabulary)
-    sentences: list[list[int]] = []
-    for _ in range(sampling.sentences):
+    forbidden = torch.zeros(len(models.vocabulary), dtype=torch.bool)
+    forbidden[[UNK, BOS]] = True
+    forbidden[entity_rows(models.vocabulary.entities)] = True
+    forbidden[_entity_rows(position, models.vocabulary)] = False
+    sampled: list[list[int]] = []
+    for _ in range(sentences):
         rows = [BOS]
-        while len(rows) <= sampling.tokens:
+        while len(rows) <= tokens:
             # From the sentence's beginning, because a pointer looks back at it.
             scores = next_token(model, state, rows).masked_fill(forbidden, -torch.inf)
             if rows == [BOS]:
                 scores[EOS] = -torch.inf
-            if (row := _draw(scores, sampling, generator)) == EOS:
+            if (row := _draw(scores, temperature, top_p, generator)) == EOS:
                 break
             rows.append(row)
         _, state = model.score(model.plan([[[*rows, EOS]]]), state)
-        sentences.append(rows[1:])
-    labels = _Labels(position, models.vocabulary)
-    words = [[labels.word(row) for row in rows] for rows in sentences]
+        sampled.append(rows[1:])
+    labels = [[_label(row, position, models.vocabulary) for row in rows] for rows in sampled]
+    words = [[word for word, _ in sentence] for sentence in labels]
     return Continuation(
         sentences=words,
-        entities=[[labels.entity(row) for row in rows] for rows in sentences],
+        entities=[[entity for _, entity in sentence] for sentence in labels],
         text=" ".join(as_prose(sentence) for sentence in words),
     )
 
@@ -272,22 +249,16 @@ def _check_rows(vocabulary: Vocabulary) -> None:
         raise ValueError("gaps and continuations need one row per word, not pieces of words")
 
 
-def _forbidden(position: ReadingPosition, vocabulary: Vocabulary) -> Tensor:
-    """The rows that are never sampled."""
-    rows = torch.zeros(len(vocabulary), dtype=torch.bool)
-    rows[[UNK, BOS]] = True
-    rows[entity_rows(vocabulary.entities)] = True
-    rows[_entity_rows(position, vocabulary)] = False
-    return rows
-
-
 def _draw(
-    scores: Float[Tensor, " vocabulary"], sampling: Sampling, generator: torch.Generator
+    scores: Float[Tensor, " vocabulary"],
+    temperature: float,
+    top_p: float,
+    generator: torch.Generator,
 ) -> int:
-    if sampling.temperature == 0:
+    if temperature == 0:
         return int(scores.argmax())
     below = scores - scores.max()  # first, so that no temperature makes the maximum overflow
-    p, rows = (below / sampling.temperature).softmax(0).sort(descending=True, stable=True)
+    p, rows = (below / temperature).softmax(0).sort(descending=True, stable=True)
     higher = p.cumsum(0) - p
-    p = p.masked_fill(higher >= sampling.top_p, 0)
+    p = p.masked_fill(higher >= top_p, 0)
     return int(rows[torch.multinomial(p, 1, generator=generator)])

@@ -32,25 +32,19 @@ from dntm.reader.questions import (
     Continuation,
     Filling,
     Predictions,
-    Sampling,
     fill_gap,
     predict,
     sample,
 )
 from dntm.reader.reading import Reading, SentenceReading, TokenReading, Unit, check_unit
-from dntm.reader.streaming import (
-    History,
-    ReadingBuilder,
-    ReadingPosition,
-    read_stream,
-    read_texts,
-)
+from dntm.reader.streaming import History, ReadingBuilder, ReadingPosition, read_stream, read_texts
 from dntm.reader.text import Kinds, PreparedText, Text, check_entities, prepare, tokens_of
 
 Reduction = TypeAliasType("Reduction", Callable[[Tensor], float])
 """Reduces a text's log-probabilities, a vector in reading order, to one number."""
 Batch = TypeAliasType("Batch", Text | Sequence[Text])
 """One text or several."""
+_Scored = tuple[TokenReading, float]
 
 
 class Reader:
@@ -152,13 +146,9 @@ class Reader:
         sentences at the beginning are returned as they are, and only the rest is read.
         """
         check_unit(unit)
-
-        def sentences() -> Iterator[SentenceReading]:
-            prepared = self.prepare(text, entities)
-            builder = ReadingBuilder(self.engine, prepared, unit, self.meanings)
-            yield from read_stream(builder, self._beginning(prepared, unit), known)
-
-        return sentences()
+        prepared = self.prepare(text, entities)
+        builder = ReadingBuilder(self.engine, prepared, unit, self.meanings)
+        return read_stream(builder, self._beginning(prepared, unit), known)
 
     def _beginning(self, text: PreparedText, unit: Unit) -> ReadingPosition:
         """The position before the first sentence."""
@@ -257,10 +247,15 @@ class Reader:
 
         It can mention the entities of the text.
         """
-        sampling = Sampling(
-            sentences=sentences, tokens=tokens, temperature=temperature, top_p=top_p, seed=seed
+        return sample(
+            self.models,
+            self.position(history, entities=entities),
+            sentences=sentences,
+            tokens=tokens,
+            temperature=temperature,
+            top_p=top_p,
+            seed=seed,
         )
-        return sample(self.models, self.position(history, entities=entities), sampling)
 
     def token_score(
         self,
@@ -279,17 +274,16 @@ class Reader:
         `rank` a third value is the word's rank among all rows of the vocabulary, 1 for the most
         likely.
         """
-        _check(surprisal=surprisal, prob=prob, base_two=base_two)
-        texts = _prepare_batch(self, batch, entities)
+        if prob and surprisal:
+            raise ValueError("prob and surprisal are both set, expected one of them")
+        texts, sign = self._prepare_batch(batch, entities), -1 if surprisal else 1
         scored: list[list[tuple[Any, ...]]] = []
-        for text, tokens in zip(texts, _tokens(self, texts, base_two=base_two), strict=True):
-            sign = 1 if surprisal else -1
-            values = [math.exp(-t.surprisal) if prob else sign * t.surprisal for t in tokens]
-            ranks = [(r,) for r in self.ranks(text)] if rank else [()] * len(tokens)
+        for text, found in zip(texts, self._scores(texts, prob, base_two), strict=True):
+            ranks = [(r,) for r in self.ranks(text)] if rank else [()] * len(found)
             scored.append(
                 [
-                    (token.word, value, *ranked)
-                    for token, value, ranked in zip(tokens, values, ranks, strict=True)
+                    (token.word, sign * value, *ranked)
+                    for (token, value), ranked in zip(found, ranks, strict=True)
                     if eos_token or not token.end
                 ]
             )
@@ -306,11 +300,8 @@ class Reader:
         eos_token: bool = False,
     ) -> list[float]:
         """One number per text: the reduction (by default the mean) of its log-probabilities."""
-        _check(surprisal=False, prob=prob, base_two=base_two)
-        return [
-            _reduced(tokens, reduction, prob=prob, eos_token=eos_token)
-            for tokens in _tokens(self, _prepare_batch(self, batch, entities), base_two=base_two)
-        ]
+        scored = self._scores(self._prepare_batch(batch, entities), prob, base_two)
+        return [_reduced(found, reduction, eos_token=eos_token) for found in scored]
 
     def conditional_score(  # noqa: PLR0917 (minicons' own order)
         self,
@@ -328,7 +319,6 @@ class Reader:
 
         No mention spans prefix and stimulus.
         """
-        _check(surprisal=False, prob=prob, base_two=base_two)
         ends = [stimuli] if isinstance(stimuli, str) else list(stimuli)
         begins = [prefix] * len(ends) if isinstance(prefix, str) else list(prefix)
         if len(begins) != len(ends):
@@ -338,42 +328,36 @@ class Reader:
             for begin, end in zip(begins, ends, strict=True)
         ]
         return [
-            _reduced(_after(begin, tokens), reduction, prob=prob, eos_token=eos_token)
-            for begin, tokens in zip(begins, _tokens(self, texts, base_two=base_two), strict=True)
+            _reduced(_after(begin, found), reduction, eos_token=eos_token)
+            for begin, found in zip(begins, self._scores(texts, prob, base_two), strict=True)
         ]
 
+    def _prepare_batch(self, batch: Batch, entities: Kinds) -> list[PreparedText]:
+        texts = [batch] if isinstance(batch, str | Document | PreparedText) else batch
+        return [self.prepare(text, entities) for text in texts]
 
-def _prepare_batch(reader: Reader, batch: Batch, entities: Kinds) -> list[PreparedText]:
-    if isinstance(batch, str | Document | PreparedText):
-        return [reader.prepare(batch, entities)]
-    return [reader.prepare(text, entities) for text in batch]
+    def _scores(
+        self, texts: Iterable[PreparedText], prob: bool, base_two: bool
+    ) -> Iterator[Sequence[_Scored]]:
+        """Every token of each text with its log-probability or, if `prob`, its probability."""
+        if prob and base_two:
+            raise ValueError("prob and base_two are both set, expected one of them")
+        unit: Unit = "bits" if base_two else "nats"
+        for reading in self.read_all(texts, unit=unit, meanings=False):
+            values = (-token.surprisal for token in reading.tokens)
+            shown = map(math.exp, values) if prob else values
+            yield list(zip(reading.tokens, shown, strict=True))
 
 
-def _tokens(
-    reader: Reader, texts: Sequence[PreparedText], *, base_two: bool
-) -> Iterator[list[TokenReading]]:
-    unit: Unit = "bits" if base_two else "nats"
-    return (reading.tokens for reading in reader.read_all(texts, unit=unit, meanings=False))
-
-
-def _after(prefix: str, tokens: Sequence[TokenReading]) -> Sequence[TokenReading]:
+def _after(prefix: str, scored: Sequence[_Scored]) -> Sequence[_Scored]:
     """The tokens after the prefix."""
-    for place, token in enumerate(tokens):
+    for place, (token, _) in enumerate(scored):
         if token.span[0] >= len(prefix) and not token.end:
-            return tokens[place:]
+            return scored[place:]
     raise ValueError(f"no word follows the prefix {prefix!r}, expected a stimulus of words")
 
 
-def _check(*, surprisal: bool, prob: bool, base_two: bool) -> None:
-    if prob and (surprisal or base_two):
-        other = "surprisal" if surprisal else "base_two"
-        raise ValueError(f"prob and {other} are both set, expected one of them")
-
-
-def _reduced(
-    tokens: Sequence[TokenReading], reduction: Reduction | None, *, prob: bool, eos_token: bool
-) -> float:
-    counted = [-token.surprisal for token in tokens if eos_token or not token.end]
-    scores = torch.tensor(counted, dtype=torch.float64)
-    values = scores.exp() if prob else scores
+def _reduced(scored: Sequence[_Scored], reduction: Reduction | None, *, eos_token: bool) -> float:
+    counted = [value for token, value in scored if eos_token or not token.end]
+    values = torch.tensor(counted, dtype=torch.float64)
     return float(reduction(values) if reduction else values.mean())

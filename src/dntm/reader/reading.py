@@ -346,22 +346,15 @@ class Reading:
         sentence has the surprisal of the sentence end, so the columns sum to the surprisal of the
         text. A word without visible characters has no token.
         """
-        words = enumerate(re.finditer(r"\S+", self.text), start=self.place[1])
-        last = self.sentences[0]
+        found: dict[int, tuple[SentenceReading, list[TokenReading]]] = {}
         for sentence in self.sentences:
-            pending = list(sentence.tokens)
-            first, end = pending[0].words[0], max(token.words[1] for token in pending)
-            for index, match in words:
-                inside = first <= index < end
-                here = [t for t in pending if t.words[0] <= index < t.words[1]] if inside else []
-                place, closing = sentence if inside else last, index + 1 == end
-                yield self._word_row(place, index, match, here, closing=closing)
-                pending = [token for token in pending if token.words[1] > index]
-                if closing:
-                    break
-            last = sentence
-        for index, match in words:
-            yield self._word_row(last, index, match, [], closing=False)
+            for token in sentence.tokens:
+                for index in range(*token.words):
+                    found.setdefault(index, (sentence, []))[1].append(token)
+        sentence = self.sentences[0]
+        for index, match in enumerate(re.finditer(r"\S+", self.text), start=self.place[1]):
+            sentence, tokens = found.get(index, (sentence, []))
+            yield self._word_row(sentence, index, match, tokens)
 
     def _word_row(
         self,
@@ -369,12 +362,10 @@ class Reading:
         index: int,
         match: re.Match[str],
         tokens: Sequence[TokenReading],
-        *,
-        closing: bool,
     ) -> tuple[object, ...]:
         inside = [token for token in tokens if not token.end]
         new = [token for token in inside if token.words[0] == index]
-        ends = [token for token in tokens if token.end] if closing else []
+        ends = [token for token in tokens if token.end]
         mention = next((token for token in inside if token.entity), None)
         group = inside[0].group if inside else Group.NON_ENTITIES
         about: tuple[object, ...] = (0, "", 0, group, 0, 0)

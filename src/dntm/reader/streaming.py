@@ -113,13 +113,13 @@ class ReadingBuilder:
             for i, (read, mentioned, paragraph) in enumerate(parts, start=first)
         ]
 
-    def step(self, position: ReadingPosition) -> tuple[SentenceReading, ReadingPosition]:
+    def step(self, position: ReadingPosition, digest: bytes) -> SentenceReading:
         """Read the next sentence alone, from the position before it."""
         slots = position.slots.copy()
         encoded = self._engine.encode_words([self.text.sentences[self.index]], slots)
         [scores], states = self._engine.advance([encoded], position.states)
         [read] = self.add(scores)
-        return read, replace(
+        after = replace(
             position,
             sentences=self.index,
             states=states,
@@ -127,7 +127,9 @@ class ReadingBuilder:
             strings=self.strings and self.strings.copy(),
             occurrences=dict(self.occurrences),
             own_words=dict(self.own_words),
+            digest=digest,
         )
+        return replace(read, position=after)
 
     def skip(self, position: ReadingPosition) -> None:
         """Continue after a position of an earlier reading with the same beginning."""
@@ -299,21 +301,16 @@ def read_stream(
         digest = _digest(position.digest, words)
         earlier = known[index] if index < len(known) else None
         if earlier and earlier.position and earlier.position.digest == digest:
-            reached = earlier.position
-            position = replace(reached, names=position.names, surfaces=position.surfaces)
+            names, surfaces = position.names, position.surfaces  # an edit may have changed them
+            position = replace(earlier.position, names=names, surfaces=surfaces)
             builder.skip(position)
-            yield _renamed(earlier, position)
+            entities = [replace(e, name=names[e.entity]) for e in earlier.entities]
+            yield replace(earlier, entities=entities, position=position)
         else:
             known = ()
-            read, position = builder.step(position)
-            position = replace(position, digest=digest)
-            yield replace(read, position=position)
-
-
-def _renamed(earlier: SentenceReading, position: ReadingPosition) -> SentenceReading:
-    """A known sentence with the current names of its entities, which an edit may have changed."""
-    entities = [replace(e, name=position.names[e.entity]) for e in earlier.entities]
-    return replace(earlier, entities=entities, position=position)
+            read = builder.step(position, digest)
+            position = read.position or position
+            yield read
 
 
 def _digest(before: bytes, words: Sequence[Word]) -> bytes:

@@ -96,11 +96,11 @@ class PreparedText:
         for word in self.mentions():
             if _is_pronoun(word.words):
                 continue
-            first, written = word.words[0], tuple(word.words)
-            unknown = first not in lexicon
-            spellings = {written} if unknown or first[0].isupper() else set()
-            if unknown:
-                spellings.add(_spelled(written, lexicon))
+            first, spellings = word.words[0], {tuple(word.words)}
+            if first not in lexicon:
+                spellings.add(_spelled(word.words, lexicon))
+            elif not first[0].isupper():
+                continue
             for words in spellings:
                 owners.setdefault(words, set()).add(int(word.token))
         return {words: next(iter(owner)) for words, owner in owners.items() if len(owner) == 1}

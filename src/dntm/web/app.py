@@ -15,8 +15,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Mapping
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -25,18 +24,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from dntm.reader.engine import ModelPair
 from dntm.reader.reader import Reader
 from dntm.web.readings import Readings, line
-from dntm.web.server import (
-    ENTITIES,
-    Guard,
-    Limits,
-    PredictRequest,
-    ReadRequest,
-    Refused,
-    body_of,
-)
+from dntm.web.server import ENTITIES, Guard, Limits, PredictRequest, ReadRequest, Refused, body_of
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -70,18 +60,6 @@ def create_app(
     limits = limits or Limits()
     readings = Readings(reader, limits)
     page = page_files()
-    about = _about(reader, limits)
-
-    async def index(_: Request) -> Response:
-        return page["index.html"]
-
-    async def static(request: Request) -> Response:
-        if (file := page.get(request.path_params["name"])) is None:
-            raise Refused(404, "file not found")
-        return file
-
-    async def about_page(_: Request) -> Response:
-        return JSONResponse(about)
 
     async def read(request: Request) -> Response:
         asked = ReadRequest.parse(await body_of(request, limits), limits)
@@ -93,21 +71,15 @@ def create_app(
         asked = PredictRequest.parse(await body_of(request, limits), limits)
         return JSONResponse(await readings.predictions(asked))
 
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
-        readings.close()
-
     app = Starlette(
         routes=[
-            Route("/", index),
-            Route("/static/{name}", static),
-            Route("/api/about", about_page),
+            Route("/", page["index.html"], methods=["GET"]),
+            *(Route(f"/static/{name}", file, methods=["GET"]) for name, file in page.items()),
+            Route("/api/about", JSONResponse(_about(reader, limits)), methods=["GET"]),
             Route("/api/read", read, methods=["POST"]),
             Route("/api/predict", predict, methods=["POST"]),
         ],
         exception_handlers={Refused: _refused},
-        lifespan=lifespan,
     )
     app.state.readings = readings
     # Outermost, so that Starlette's own answer to an error has the headers too.
@@ -116,22 +88,18 @@ def create_app(
 
 
 def _about(reader: Reader, limits: Limits) -> dict[str, Any]:
+    config, words = reader.models.dynamic.config, f"{len(reader.vocabulary.words):,} words"
+    layers = "input and output" if config.variant == "both" else config.variant
+    model = f"Model with dynamic {layers} embeddings, {config.merging} merging, {words}"
+    if config.variant == "baseline":
+        model = f"Baseline without dynamic embeddings, {words}"
     return {
-        "model": _described(reader.models),
+        "model": model,
         "static": reader.models.static_name,
         "characters": limits.characters,
         "entities": [{"value": value, "title": title} for value, (title, _) in ENTITIES.items()],
         "examples": [example._asdict() for example in examples()],
     }
-
-
-def _described(models: ModelPair) -> str:
-    words = f"{len(models.vocabulary.words):,} words"
-    config = models.dynamic.config
-    if config.variant == "baseline":
-        return f"Baseline without dynamic embeddings, {words}"
-    layers = "input and output" if config.variant == "both" else config.variant
-    return f"Model with dynamic {layers} embeddings, {config.merging} merging, {words}"
 
 
 async def _refused(_: Request, error: Exception) -> Response:

@@ -90,7 +90,7 @@ class Readings:
             while more := await self._run(lambda: _next(stream, known), began):
                 for sentence in more:
                     sentences.append(sentence)
-                    self.memory.add(name, sentence)
+                    self.memory.keep(name, sentences)
                     if _is_known(sentence, known):
                         yield {"kind": "kept", "index": sentence.index}
                     else:
@@ -119,12 +119,12 @@ class Readings:
         if name and len(sentences) > len(known):
             self.memory.keep(name, sentences)
         length = len(sentences[-1].tokens)
-        if request.position is None:
-            tasks = [partial(self._predicted, sentences, place) for place in range(length)]
-            return [await self._run(task, began) for task in tasks]
-        if request.position >= length:
+        places = range(length) if request.position is None else [request.position]
+        if places[-1] >= length:
             raise Refused(422, f"position must be 0 to {length - 1}")
-        return await self._run(partial(self._predicted, sentences, request.position), began)
+        tasks = (partial(self._predicted, sentences, place) for place in places)
+        found = [await self._run(task, began) for task in tasks]
+        return found if request.position is None else found[0]
 
     def _predicted(self, sentences: Sequence[SentenceReading], position: int) -> dict[str, Any]:
         words = [token.entity or token.word for token in sentences[-1].tokens][:position]
@@ -170,7 +170,7 @@ class Memory:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._readings: OrderedDict[str, list[SentenceReading]] = OrderedDict()
+        self._readings: OrderedDict[str, tuple[SentenceReading, ...]] = OrderedDict()
 
     def __len__(self) -> int:
         return sum(map(len, self._readings.values()))
@@ -179,21 +179,11 @@ class Memory:
         """The remembered sentences of a reading."""
         if name in self._readings:
             self._readings.move_to_end(name)
-        return tuple(self._readings.get(name, ()))
-
-    def add(self, name: str, sentence: SentenceReading) -> None:
-        """Keep one more sentence of a reading, if all before it are kept."""
-        kept = self._readings.get(name, [])
-        if sentence.index == len(kept) < self._limit:
-            kept.append(sentence)
-            self._store(name, kept)
+        return self._readings.get(name, ())
 
     def keep(self, name: str, sentences: Sequence[SentenceReading]) -> None:
         """Keep the first sentences of a reading."""
-        self._store(name, list(sentences[: self._limit]))
-
-    def _store(self, name: str, kept: list[SentenceReading]) -> None:
-        self._readings[name] = kept
+        self._readings[name] = tuple(sentences[: self._limit])
         self._readings.move_to_end(name)
         while len(self) > self._limit:
             self._readings.popitem(last=False)
@@ -243,18 +233,14 @@ def map_events(sentences: Iterable[SentenceReading], meanings: Meanings) -> list
     for sentence in sentences:
         for state in sentence.entities:
             paths.setdefault(state.entity, []).append((sentence.index, state))
-    return [
-        {"kind": "map", "entity": entity, **_map(path, meanings)} for entity, path in paths.items()
-    ]
-
-
-def _map(path: Sequence[tuple[int, EntityReading]], meanings: Meanings) -> dict[str, Any]:
-    sentences, states = zip(*path, strict=True)
-    d = torch.tensor([state.representation for state in states], dtype=torch.float64)
-    space = meanings.spaces[meanings.naming_space]
-    vectors = space.entities([state.row for state in states], d).numpy()
-    words = [[near.word for near in state.predicted_words[:NEAREST]] for state in states]
-    return meaning_map(sentences, vectors, words)
+    space, events = meanings.spaces[meanings.naming_space], list[dict[str, Any]]()
+    for entity, path in paths.items():
+        indices, states = zip(*path, strict=True)
+        d = torch.tensor([state.representation for state in states], dtype=torch.float64)
+        vectors = space.entities([state.row for state in states], d).numpy()
+        words = [[near.word for near in state.predicted_words[:NEAREST]] for state in states]
+        events.append({"kind": "map", "entity": entity, **meaning_map(indices, vectors, words)})
+    return events
 
 
 def predictions_answer(found: Predictions, seen: Collection[int], k: int) -> dict[str, Any]:
@@ -305,11 +291,7 @@ def meaning_map(
     words = list(dict.fromkeys(word for rank in by_rank for word in rank))[:WORDS]
     among = [places[[word in near for near in nearest]].mean(axis=0) for word in words]
     return {
-        "path": [(s, *_rounded(at)) for s, at in zip(sentences, places, strict=True)],
-        "words": [(word, *_rounded(at)) for word, at in zip(words, among, strict=True)],
+        "path": [(s, *at) for s, at in zip(sentences, places.round(4).tolist(), strict=True)],
+        "words": [(word, *at.round(4).tolist()) for word, at in zip(words, among, strict=True)],
         "variance": float((places**2).sum()) / total if total > 1e-12 else 1.0,
     }
-
-
-def _rounded(place: Float[np.ndarray, " 2"]) -> tuple[float, float]:
-    return round(float(place[0]), 4), round(float(place[1]), 4)
