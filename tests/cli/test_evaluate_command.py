@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import torch
 
 from dntm.corpus.entity_slots import SentenceStrings
 from dntm.corpus.vocabulary import BOS
 from dntm.evaluation.cloze import ClozeRecords
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
-from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.spelling import RowScores, StringReader, Surprisals
 from tests.cli.running import SMALL, fails, run
 
@@ -134,21 +132,6 @@ def test_a_cache_is_tuned_in_memory_and_leaves_no_file(
         for added in ("-cache", "")
     )
     assert cached["nats"] <= plain["nats"] + 1e-6  # tuned on these documents
-
-
-def test_a_pretraining_run_is_evaluated_by_the_recall_of_its_encoder(
-    encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run("evaluate", encoder, "--json", tmp_path / "encoder.json")
-
-    lines = capsys.readouterr().out.splitlines()
-    numbers = json.loads((tmp_path / "encoder.json").read_text())[str(encoder)]
-    assert lines[0].startswith(f"hidden words, {encoder} (56)")
-    assert [line.split("  ")[0] for line in lines[1:3]] == ["encoder", "unigram"]
-    assert numbers["encoder"]["cases"] == numbers["unigram"]["cases"] == 56
-    assert numbers["unigram"]["recall"]["10"] == 1.0  # seven words are known
-    own = PretrainedEncoder.load(encoder / "best").share
-    assert len(torch.unique(own[own > 0])) == 1  # smoothing 0: a uniform distribution
 
 
 def test_open_vocabulary_compares_the_model_its_static_baseline_and_ngrams(

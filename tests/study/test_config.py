@@ -4,12 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
 from dntm.cli.main import main
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model.context_encoder import ContextEncoder
 from dntm.model.pretrained_encoder import PretrainedEncoder
+from dntm.model.sentence_completion import SentenceCompletion
 from dntm.settings import to_yaml
 from dntm.study.config import (
     PRESETS,
@@ -154,10 +153,8 @@ def test_sizes_that_pretrained_embeddings_do_not_fit_are_refused(tmp_path: Path)
 
 def test_models_take_the_sizes_of_an_existing_pretraining(tmp_path: Path) -> None:
     vocabulary = Vocabulary(("a", "b"), entities=2)
-    shapes = ContextEncoder(6, 5, 4).state_dict()
-    encoder = {name: torch.zeros_like(value) for name, value in shapes.items()}
-    given = PretrainedEncoder(vocabulary, torch.zeros(7, 6), encoder, torch.ones(7))
-    given.save(tmp_path / "run" / "best")
+    given = SentenceCompletion(7, 6, 5, context_dim=4)
+    PretrainedEncoder(vocabulary, given).save(tmp_path / "run" / "best")
     asked = replace(PRESETS["quick"], corpus="sotu", pretrained=str(tmp_path / "run"))
 
     config = resolve(asked)

@@ -21,7 +21,6 @@ from dntm.corpus.token_store import TokenStore
 from dntm.model.checkpoint import save_tensors
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.pretrained_encoder import PretrainedEncoder
-from dntm.model.sentence_completion import SentenceCompletion
 from dntm.settings import merged, read_yaml, to_yaml
 from dntm.study.config import PRESETS, StudyConfig
 from dntm.training.config import PretrainConfig, TrainConfig
@@ -89,7 +88,7 @@ class Saved:
 
     def contexts(self) -> object:
         pretrained = PretrainedEncoder.load(self.pretraining / "best")
-        found = SentenceCompletion.of(pretrained).contexts([np.array([3, 4, 5])])
+        found = pretrained.model.contexts([np.array([3, 4, 5])])
         assert bool(found.isfinite().all())
         return found.numpy().tobytes()
 

@@ -14,8 +14,8 @@ from dntm.model.config import ModelConfig
 from dntm.model.extensions.naming import FREQUENT
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.scorer import Scorer
+from dntm.training.batches import Hiding
 from dntm.training.config import Recipe
-from dntm.training.hidden_words import Hiding
 from dntm.training.language_modeling import WindowLoss, train_batch
 from dntm.training.processes import Processes
 from dntm.training.state import TrainingState

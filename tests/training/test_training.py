@@ -19,6 +19,7 @@ from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.vectors import WordVectors
 from dntm.model.config import Variant
 from dntm.model.pretrained_encoder import PretrainedEncoder
+from dntm.model.sentence_completion import SentenceCompletion
 from dntm.training import run_folder
 from dntm.training.initial_weights import initial_model, with_source_counts
 from dntm.training.language_modeling import WindowLoss, train_run
@@ -204,18 +205,15 @@ def test_parameter_counts_tell_what_was_trained(few: Path, tmp_path: Path, *, fr
     vocabulary = dntm.Dataset.open(few).vocabulary
     model = initial_model(settings.for_vocabulary(vocabulary), vocabulary)
     assert model.memory.encoder is not None
-    encoder = {name: p.detach() for name, p in model.memory.encoder.named_parameters()}
-    share = torch.full((len(vocabulary),), 1 / len(vocabulary))
-    PretrainedEncoder(vocabulary, torch.zeros(len(vocabulary), 12), encoder, share).save(
-        tmp_path / "encoder"
-    )
+    pretrained = SentenceCompletion(len(vocabulary), 12, 12)
+    PretrainedEncoder(vocabulary, pretrained).save(tmp_path / "encoder")
     training = replace(settings.training, epochs=1, freeze_encoder=freeze)
 
     counts = dntm.train(replace(settings, pretrained=tmp_path / "encoder", training=training))[
         "parameters"
     ]
 
-    fixed = sum(p.numel() for p in encoder.values()) if freeze else 0
+    fixed = sum(p.numel() for p in model.memory.encoder.parameters()) if freeze else 0
     assert counts["finetuned"] == counts["total"] - fixed
 
 
@@ -305,10 +303,10 @@ def test_a_window_without_trained_parts_has_a_loss_without_gradients(
     window = None if sentences is None else model.plan([sentences])
     loss = WindowLoss(model, dntm.Recipe())
 
-    found, nats, _ = loss(window, model.initial_state(1), torch.Generator())
+    found, _ = loss(window, model.initial_state(1), torch.Generator())
     found.backward()
 
-    assert found.item() == pytest.approx(nats.item())
+    assert (found.item() > 0) == (window is not None)
     assert all(p.grad is None or not p.grad.any() for p in model.parameters())
 
 

@@ -1,4 +1,4 @@
-"""`dntm evaluate`: Tables 2 and 4 for trained models, and the recall of pretrained encoders."""
+"""`dntm evaluate`: Tables 2 and 4 for trained models."""
 
 import json
 import re
@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,7 +23,6 @@ from dntm.cli.runs import (
     print_changes,
     print_cloze,
     print_groups,
-    print_ranks,
     print_table,
     result_file,
 )
@@ -46,7 +44,6 @@ from dntm.evaluation.uncertainty import (
     whole_documents,
 )
 from dntm.files import DEFAULT, folder_of, resolved, write_text
-from dntm.settings import read_json
 
 if TYPE_CHECKING:
     from dntm.model.baselines.neural_cache import NeuralCache
@@ -61,7 +58,7 @@ class Evaluate(Computing):
     """Score a dataset with one or more trained models.
 
     Prints the perplexity of each token group (Table 2). With --cloze, prints the results of the
-    cloze test (Table 4). For runs of dntm pretrain, prints the encoder's recall of hidden words.
+    cloze test (Table 4).
     """
 
     models: Annotated[
@@ -104,28 +101,13 @@ class Evaluate(Computing):
     group, to this CSV file."""
     json: Path | None = None
     """Write the printed numbers to this JSON file."""
-    sentences: int = 5000
-    """For runs of dntm pretrain: number of held-out sentences to score."""
 
     def run(self) -> None:
         """Print the table and write the files."""
         models, corpus = self._arguments()
         self._check_against(models)
         self.set_threads()
-        numbers: dict[str, Any] = {}
-        if _is_encoder(models[0]):
-            if corpus is not None:
-                raise ValueError(
-                    f"{corpus} given, but an encoder is scored on sentences of its own text"
-                )
-            from dntm.evaluation.ranks import encoder_recall
-
-            for name in models:
-                bar = partial(tqdm, unit=" sentences")
-                recall = encoder_recall(Path(name), self.sentences, bar)
-                print_ranks(f"hidden words, {name}", recall)
-                numbers[name] = {method: asdict(summary) for method, summary in recall.items()}
-        elif self.open_vocabulary:
+        if self.open_vocabulary:
             numbers = self._open_vocabulary(models, corpus)
         elif self.cloze:
             numbers = self._cloze(models, corpus)
@@ -337,10 +319,3 @@ def _is_model(word: str) -> bool:
 
 def _is_dataset(word: str) -> bool:
     return (Path(word) / "dataset.json").is_file()
-
-
-def _is_encoder(model: str) -> bool:
-    from dntm.model.checkpoint import ENCODER_TYPE, best_of
-
-    path = best_of(Path(model)) / "config.json"
-    return path.is_file() and read_json(path).get("model_type") == ENCODER_TYPE

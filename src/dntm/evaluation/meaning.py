@@ -156,10 +156,6 @@ class HiddenWords:
     numbers of mentions are comparable only for "all with 6 mentions"."""
     calibration: dict[int, Calibration]
     """By number of mentions; words after the first band. Empty without the naming loss."""
-    steps: int
-    """Pairs of successive mentions after which the right word is ranked better, same words."""
-    falling: float | None
-    """The share of these with a lower confidence in the first predicted word."""
 
 
 def hidden_words(
@@ -193,7 +189,6 @@ def hidden_words(
 
     rank, confidence = ranked["model"]
     judged = rare & (predictor.naming is not None)
-    better = judged[1:] & (count[1:] > 1) & (rank[1:] < rank[:-1])
     return HiddenWords(
         candidates=len(candidates),
         ranks={
@@ -206,8 +201,6 @@ def hidden_words(
             for n in MENTIONS
             if (at := judged & (count == n)).any()
         },
-        steps=int(better.sum()),
-        falling=float((np.diff(confidence) < 0)[better].mean()) if better.any() else None,
     )
 
 

@@ -7,7 +7,6 @@ model. Recall at k is the share of ranks of at most k.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from dntm.corpus.token_store import TokenStore
 from dntm.corpus.vocabulary import SPECIALS
-from dntm.model.checkpoint import best_of
-from dntm.model.extensions.naming import nameable
-from dntm.model.pretrained_encoder import PretrainedEncoder, log_share
-from dntm.model.sentence_completion import SentenceCompletion
 
 Sentence = Int[np.ndarray, " _"]
 Contexts = Callable[[Sequence[Sentence]], Float[Tensor, "words dim"]]
@@ -79,35 +73,6 @@ def recover(
             raise ValueError("the encoder's scores are not finite; its training diverged")
         ranks.append(_ranks(scores, words.index_select(0, known)))
     return RankSummary.of(np.concatenate(ranks))
-
-
-def encoder_recall(
-    run: Path, count: int, progress: Callable[[Sequence[Sentence], str], Iterable[Sentence]]
-) -> dict[str, RankSummary]:
-    """Hide each word of the run's held-out sentences and rank the vocabulary for its gap.
-
-    The baseline is the frequency of the words ("unigram").
-    """
-    if count < 1:
-        raise ValueError(f"sentences is {count}, expected at least 1")
-    pretrained = PretrainedEncoder.load(best_of(run))
-    sentences = TokenStore.open(run / "text").sample_held_out(count)
-    if not sentences:
-        raise ValueError(f"{run} has no sentence to evaluate on")
-    model, share = SentenceCompletion.of(pretrained), log_share(pretrained.share)
-
-    def unigram(batch: Sequence[Sentence]) -> Tensor:
-        return torch.zeros_like(pretrained.x[:1]).expand(sum(map(len, batch)), -1)
-
-    methods: dict[str, tuple[Contexts, Tensor, Tensor]] = {
-        "encoder": (model.contexts, model.compared(), pretrained.log_share),
-        "unigram": (unigram, pretrained.x, share),
-    }
-    answers = nameable(pretrained.vocabulary) if pretrained.naming else None
-    return {
-        name: recover(progress(sentences, name), contexts, x, bias, answers)
-        for name, (contexts, x, bias) in methods.items()
-    }
 
 
 class Ranked(NamedTuple):

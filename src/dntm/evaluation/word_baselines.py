@@ -31,12 +31,6 @@ _BATCH = 2000
 """Sentences whose contexts are computed at once."""
 
 
-def zipf(words: int) -> Float[Tensor, " words"]:
-    """Zipf's law: the share of each word in texts, for words in order of frequency."""
-    frequency = 1 / torch.arange(1, words + 1, dtype=torch.float64)
-    return torch.div(frequency, frequency.sum())
-
-
 def sif(
     x: Float[Tensor, "words dim"], share: Float[Tensor, " words"]
 ) -> tuple[Float[Tensor, " words"], Float[Tensor, " dim"]]:
@@ -94,11 +88,10 @@ def bag_of_words(model: Scorer) -> WordBaseline:
     """The SIF bag; p(w) is the word's share of the training text or, if not known, Zipf's law."""
     x, first = model.model.x.weight.detach(), entity_rows(model.vocabulary.entities).stop
     words = x - x[first:].mean(0)
-    share = zipf(len(x) - first)
+    counts = 1 / torch.arange(1, 1 + len(x) - first, dtype=torch.float64)
     if model.vocabulary.counts:
         counts = torch.tensor(model.vocabulary.counts[first:], dtype=torch.float64)
-        share = counts / counts.sum().clamp(min=1)
-    weights, common = sif(words[first:], share)
+    weights, common = sif(words[first:], counts / counts.sum().clamp(min=1))
     removal = torch.eye(len(common)) - torch.outer(common, common)
     return WordBaseline(words, torch.cat((x.new_zeros(first), weights)), removal)
 

@@ -50,15 +50,6 @@ def best_of(run: Path) -> Path:
     return run / "best" if (run / "best").is_dir() else run
 
 
-def is_language_model(folder: Path) -> bool:
-    """Whether a folder holds a language model."""
-    try:
-        settings = read_json(folder / CONFIG)
-    except (OSError, ValueError):
-        return False
-    return settings.get("model_type") == MODEL_TYPE
-
-
 def save_pretrained(model: DynamicTextModel, vocabulary: Vocabulary, directory: Path) -> None:
     """Write a checkpoint; an existing one is replaced."""
     with new_folder(directory, overwrite=True) as folder:

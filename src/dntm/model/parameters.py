@@ -6,11 +6,15 @@
     output    output embeddings and biases                         Eq. 1
     terms     contributions to the output layer: Eq. 10, extensions
 
+Each term receives the query as modified by the terms before it, so their order is fixed: terms that
+change h come first, then those that add to the logits of entities, then those that rearrange or
+copy logits.
+
 `State` is what core, memory and terms carry from one window of a document to the next. It is a
 value: reading takes one and returns the next.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -19,11 +23,18 @@ from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model.base_model import BaseEmbedding, BaseModel, BaseOutput, EntityRows, load_base
+from dntm.model.baselines.entity_nlm import EntityNLM
 from dntm.model.config import ModelConfig
+from dntm.model.context_encoder import ContextEncoder
 from dntm.model.core import Core, LSTMCore, Transformer
 from dntm.model.dynamic_embedding import DynamicEmbedding, DynamicOutput
 from dntm.model.entity_memory import EntityMemory, MemoryState
-from dntm.model.extensions.registry import DYNAMIC_OUTPUT, build_encoder, build_terms
+from dntm.model.extensions.entity_residual import EntityResidual
+from dntm.model.extensions.naming import Naming
+from dntm.model.extensions.pointer import Pointer
+from dntm.model.extensions.salience import Salience
+from dntm.model.extensions.unseen_pooling import UnseenPooling
+from dntm.model.extensions.word_attention import WordAttention
 from dntm.model.output_layer import OutputLayer
 from dntm.model.pretrained_core import CoreMemory, PretrainedCore
 from dntm.model.term import Term
@@ -47,6 +58,18 @@ class State(NamedTuple):
         return State(self.core.detach(), self.memory.detach(), terms)
 
 
+DYNAMIC_OUTPUT = "dynamic-output"
+"""The paper's own term."""
+
+_TERMS: dict[str, Callable[[ModelConfig], Term]] = {
+    "entity-residual": lambda c: EntityResidual(c.hidden_dim, c.context_dim),
+    DYNAMIC_OUTPUT: lambda c: DynamicOutput(c.hidden_dim, c.context_dim),
+    "salience": lambda c: Salience(c.entities, c.hidden_dim),
+    "entity-nlm": lambda c: EntityNLM(c.entities, c.hidden_dim),
+    "unseen-pooling": lambda c: UnseenPooling(c.entities),
+    "pointer": lambda c: Pointer(c.entities, c.hidden_dim, c.embedding_dim),
+    "naming": lambda _: Naming(),
+}
 _PAPER_NAMES = {
     "memory.": "",
     "output.weight": "output.y.weight",
@@ -93,9 +116,9 @@ class Parameters(nn.Module):
             self.core = Transformer(config.embedding_dim, config.layers, config.heads)
         else:
             self.core = LSTMCore(config.embedding_dim, config.hidden_dim, config.core_dim)
-        self.memory = EntityMemory(config, build_encoder(config))
+        self.memory = EntityMemory(config, _encoder(config))
         self.output = OutputLayer(config.vocabulary, config.hidden_dim)
-        self.terms = build_terms(config)
+        self.terms = _terms(config)
 
     def _add_base(self, base: BaseModel) -> None:
         config = self.config
@@ -106,7 +129,7 @@ class Parameters(nn.Module):
         self.memory = CoreMemory(config) if has_memory else EntityMemory(config)
         self.output = BaseOutput(base, embedding, config.entities)
         rows = EntityRows(base, config.entities)
-        self.terms = nn.ModuleDict({ENTITY_ROWS: rows, **build_terms(config)})
+        self.terms = nn.ModuleDict({ENTITY_ROWS: rows, **_terms(config)})
 
     def initial_state(self, documents: int) -> State:
         """The state before the first sentence."""
@@ -170,3 +193,20 @@ class Parameters(nn.Module):
             self.memory.merging.requires_grad_(requires_grad=False)
         if merging and self.x.W_dx is not None:
             self.x.W_dx.requires_grad = False
+
+
+def _encoder(config: ModelConfig) -> ContextEncoder | None:
+    """The paper's context encoder, the one with word attention, or none for the baseline."""
+    sizes = (config.embedding_dim, config.encoder_dim, config.context_dim)
+    if config.variant == "baseline":
+        return None
+    if "word-attention" not in config.extensions:
+        return ContextEncoder(*sizes)
+    first_word = entity_rows(config.entities).stop
+    return WordAttention(*sizes, config.vocabulary - first_word, first_word)
+
+
+def _terms(config: ModelConfig) -> nn.ModuleDict:
+    """The terms by name, in their order."""
+    wanted = {*config.extensions, *([DYNAMIC_OUTPUT] if config.dynamic_output else [])}
+    return nn.ModuleDict({name: build(config) for name, build in _TERMS.items() if name in wanted})

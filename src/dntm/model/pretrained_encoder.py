@@ -6,7 +6,7 @@ of its own kind (`model_type: dntm-encoder`) with the same three files. Embeddin
 from word vectors (`begin_with`), before pretraining or instead of it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -28,15 +28,11 @@ from dntm.model.checkpoint import (
     write_files,
 )
 from dntm.model.config import Merging
-from dntm.model.context_encoder import ContextEncoder
-from dntm.model.extensions.naming import MENTIONS, naming_term
-from dntm.model.extensions.word_attention import WordAttention
+from dntm.model.extensions.naming import naming_term
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.merging import merging_function
+from dntm.model.sentence_completion import GapNaming, SentenceCompletion
 from dntm.settings import read_json
 
-NAMING = ("W_dx", "b", "naming.s", "naming.t")
-"""Further parameters, if gaps were named."""
 FORMAT_VERSION = 3
 LENGTH = 0.3
 """Length of an input row that starts from a word vector, per square root of its width."""
@@ -47,42 +43,22 @@ class PretrainedEncoder:
     """The result of pretraining."""
 
     vocabulary: Vocabulary
-    x: Float[Tensor, "vocabulary embedding_dim"]
-    """Embeddings of the vocabulary's rows."""
-    encoder: dict[str, Tensor]
-    """The parameters of a ContextEncoder, by name."""
-    share: Float[Tensor, " vocabulary"]
-    """The probability of each row as a negative sample."""
-    naming: dict[str, Tensor] = field(default_factory=dict)
-    """If gaps were named: the initial values of x_e = W_dx d + b and s_n (`W_dx`, `b`, `naming.*`),
-    and the parameters of the merging function (`merging.*`)."""
-    merging: Merging | None = None
-    """How the contexts of a word were merged; None if each was named alone."""
-
-    @property
-    def log_share(self) -> Float[Tensor, " vocabulary"]:
-        """Added to x_hat . x it gives log p(w | gap), up to a constant."""
-        return torch.zeros_like(self.share) if self.naming else log_share(self.share)
+    model: SentenceCompletion
 
     @property
     def embedding_dim(self) -> int:
         """Size of the embeddings."""
-        return self.x.shape[1]
-
-    @property
-    def attention(self) -> bool:
-        """Whether the encoder has word attention."""
-        return "w" in self.encoder
+        return self.model.x.shape[1]
 
     @property
     def context_dim(self) -> int:
         """Size of the context vectors d'."""
-        return self.encoder["W_hd"].shape[0]
+        return self.model.encoder.W_hd.shape[0]
 
     @property
     def encoder_dim(self) -> int:
         """Size of each of the encoder's two LSTMs."""
-        return self.encoder["forward_lstm.W_hh"].shape[1]
+        return self.model.encoder.forward_lstm.W_hh.shape[1]
 
     def save(self, directory: Path) -> None:
         """Write the checkpoint; an existing one is replaced."""
@@ -91,10 +67,9 @@ class PretrainedEncoder:
             "format_version": FORMAT_VERSION,
             "vocabulary": len(self.vocabulary),
             "entities": self.vocabulary.entities,
-            "merging": self.merging,
+            "merging": self.model.merges,
         }
-        tensors = {"x": self.x, "share": self.share}
-        tensors |= {f"encoder.{name}": value for name, value in self.encoder.items()} | self.naming
+        tensors = self.model.state_dict()
         check_weights(tensors, directory / WEIGHTS)
         with new_folder(directory, overwrite=True) as folder:
             write_files(tensors, settings, self.vocabulary, folder)
@@ -123,14 +98,8 @@ class PretrainedEncoder:
         vocabulary = Vocabulary.load(directory / VOCABULARY, entities=entities)
         tensors = load_tensors(directory / WEIGHTS)
         check_weights(tensors, directory / WEIGHTS)
-        _check(tensors, len(vocabulary), merging, directory / WEIGHTS)
-        x, share = tensors.pop("x"), tensors.pop("share")
-        encoder = {
-            n.removeprefix("encoder."): tensors.pop(n)
-            for n in [*tensors]
-            if n.startswith("encoder.")
-        }
-        return cls(vocabulary, x, encoder, share, tensors, merging)
+        model = _model_of(tensors, len(vocabulary), merging, directory / WEIGHTS)
+        return cls(vocabulary, model.requires_grad_(requires_grad=False))
 
     @torch.no_grad()
     def load_into(self, model: DynamicTextModel, vocabulary: Vocabulary) -> None:
@@ -140,87 +109,83 @@ class PretrainedEncoder:
         starts as W_dx d + b, with the pretrained merging function if the model uses the same one,
         and output embeddings (y_e included) start with the same cosines.
         """
+        learned, tied = self.model, model.output.weight is model.x.weight
         words = [self.vocabulary.row(word) for word in vocabulary.words]
         rows = [UNK, BOS, EOS, *[UNK] * vocabulary.entities, *words]
-        table = self.x.index_select(0, torch.tensor(rows))
-        x, y = table, table
-        if self.naming:
-            x = table.clone()
-            x[entity_rows(vocabulary.entities)] = self.naming["b"]
-            y, W_dy = self._outputs(x, model)
+        x = y = learned.x.index_select(0, torch.tensor(rows))
+        if isinstance(learned, GapNaming):
+            x = x.clone()
+            x[entity_rows(vocabulary.entities)] = learned.b
+            W_dx = learned.W_dx.detach()
+            y, W_dy = (x, W_dx) if tied else _outputs(x, W_dx, model)
             if model.x.W_dx is not None:
-                _set(model.x.W_dx, self.naming["W_dx"], "W_dx")
+                _set(model.x.W_dx, W_dx, "W_dx")
             if model.W_dy is not None:
                 _set(model.W_dy, W_dy, "W_dy")
             if (naming := naming_term(model.terms)) is not None:
-                naming.s.copy_(self.naming["naming.s"])
-                naming.t.copy_(self.naming["naming.t"])
-            if model.memory.merging is not None and self.merging == model.config.merging:
-                for name, parameter in model.memory.merging.named_parameters():
-                    _set(parameter, self.naming[f"merging.{name}"], f"merging.{name}")
-        for name, weight, table in (
-            ("input", model.x.weight, x),
-            ("output", model.output.weight, y),
-        ):
-            if weight.shape != table.shape:
-                raise ValueError(
-                    f"pretrained embeddings are {tuple(table.shape)}, but the model's {name} "
-                    f"embeddings {tuple(weight.shape)}: expected the same size"
-                )
-            weight.copy_(table)
-        encoder = model.memory.encoder
+                naming.load_state_dict(learned.naming.state_dict())
+            if model.memory.merging is not None and learned.merges == model.config.merging:
+                assert learned.merging is not None
+                for name, value in learned.merging.named_parameters():
+                    _set(model.memory.merging.get_parameter(name), value, f"merging.{name}")
+        _set(model.x.weight, x, "input embeddings")
+        _set(model.output.weight, y, "output embeddings")
+        encoder, weights = model.memory.encoder, learned.encoder.state_dict()
         if encoder is None:
             return
-        expected = {name: tuple(p.shape) for name, p in encoder.named_parameters()}
-        weights = self.encoder
-        if self.attention:
+        if "w" in weights:
             own = torch.tensor(words) - len(SPECIALS)
-            w = weights["w"].index_select(0, own.clamp(min=0)).masked_fill(own < 0, 0)
-            weights = weights | {"w": w}
-        found = {name: tuple(value.shape) for name, value in weights.items()}
+            weights["w"] = weights["w"][own.clamp(min=0)].masked_fill(own < 0, 0)
+        expected, found = (
+            {name: tuple(value.shape) for name, value in of.items()}
+            for of in (encoder.state_dict(), weights)
+        )
         if expected != found:
             raise ValueError(f"the pretrained encoder is {found}, but the model's {expected}")
         encoder.load_state_dict(weights)
 
-    def _outputs(
-        self, x: Float[Tensor, "rows embedding_dim"], model: DynamicTextModel
-    ) -> tuple[Float[Tensor, "rows hidden_dim"], Float[Tensor, "hidden_dim context_dim"]]:
-        """The initial y and W_dy: the cosines of x and W_dx, and lengths of about 1.
 
-        Logits then start small, and an entity is predicted where the word that it resembles would
-        be. A tied table is the input's.
-        """
-        W_dx, lengths = self.naming["W_dx"], x.norm(dim=1, keepdim=True)
-        if model.output.weight is model.x.weight:
-            return x, W_dx
-        y = x / lengths.clamp(min=1e-12)
-        entities = entity_rows(model.config.entities)
-        y[entities] = x[entities] / lengths.mean()
-        both = torch.cat((y, W_dx.t() / lengths.mean())).numpy()
-        wide = torch.from_numpy(resized(both, model.config.hidden_dim))
-        return wide[: len(y)], wide[len(y) :].t()
+def _model_of(
+    tensors: dict[str, Tensor], rows: int, merging: Merging | None, path: Path
+) -> SentenceCompletion:
+    """The model with these parameters; ValueError if they are not those of such a model."""
+    tensors.pop("share", None)  # earlier checkpoints have the distribution of negatives
+    names = ("x", "encoder.W_hd", "encoder.forward_lstm.W_hh")
+    sizes = [tensors[name].shape for name in names if name in tensors]
+    if [len(size) for size in sizes] != [2, 2, 2]:
+        raise ValueError(f"{path}: expected matrices {', '.join(names)}")
+    (_, dim), (context_dim, _), (_, encoder_dim) = sizes
 
+    def build(generator: torch.Generator | None) -> SentenceCompletion:
+        attention = "encoder.w" in tensors
+        if "W_dx" not in tensors and merging is None:
+            return SentenceCompletion(rows, dim, encoder_dim, generator, context_dim=context_dim)
+        shape = (rows, dim, encoder_dim, generator, context_dim)
+        return GapNaming(*shape, merging=merging, attention=attention)
 
-def _check(tensors: dict[str, Tensor], rows: int, merging: Merging | None, path: Path) -> None:
-    """ValueError if the tensors are not those of embeddings and an encoder over them."""
-    x, W_hd = (tensors.get(name, torch.empty(0)) for name in ("x", "encoder.W_hd"))
-    if x.dim() != 2 or W_hd.dim() != 2:
-        raise ValueError(f"{path}: expected matrices x and encoder.W_hd")
-    embedding_dim, (context_dim, width) = x.shape[1], W_hd.shape
     with torch.device("meta"):
-        encoder = ContextEncoder(embedding_dim, width // 2, context_dim)
-        if "encoder.w" in tensors:
-            sizes = (embedding_dim, (width - embedding_dim) // 2, context_dim)
-            encoder = WordAttention(*sizes, rows - len(SPECIALS), len(SPECIALS))
-        expected = {f"encoder.{name}": p.detach() for name, p in encoder.named_parameters()}
-        expected |= {"x": torch.empty(rows, embedding_dim), "share": torch.empty(rows)}
-        if merging is not None or tensors.keys() & set(NAMING):
-            shapes = ((embedding_dim, context_dim), (embedding_dim,), (), (MENTIONS,))
-            expected |= {n: torch.empty(s) for n, s in zip(NAMING, shapes, strict=True)}
-        if merging is not None:
-            function = merging_function(merging, context_dim)
-            expected |= {f"merging.{name}": p.detach() for name, p in function.named_parameters()}
-    check_shapes(tensors, expected, path)
+        check_shapes(tensors, build(None).state_dict(), path)
+    model = build(torch.Generator())
+    model.load_state_dict(tensors)
+    return model
+
+
+def _outputs(
+    x: Float[Tensor, "rows embedding_dim"],
+    W_dx: Float[Tensor, "embedding_dim context_dim"],
+    model: DynamicTextModel,
+) -> tuple[Float[Tensor, "rows hidden_dim"], Float[Tensor, "hidden_dim context_dim"]]:
+    """The initial y and W_dy: the cosines of x and W_dx, and lengths of about 1.
+
+    Logits then start small, and an entity is predicted where the word that it resembles would be.
+    """
+    lengths = x.norm(dim=1, keepdim=True)
+    y = x / lengths.clamp(min=1e-12)
+    entities = entity_rows(model.config.entities)
+    y[entities] = x[entities] / lengths.mean()
+    both = torch.cat((y, W_dx.t() / lengths.mean())).numpy()
+    wide = torch.from_numpy(resized(both, model.config.hidden_dim))
+    return wide[: len(y)], wide[len(y) :].t()
 
 
 def _set(parameter: Tensor, value: Tensor, name: str) -> None:
@@ -230,11 +195,6 @@ def _set(parameter: Tensor, value: Tensor, name: str) -> None:
             f"{tuple(parameter.shape)}: expected the same size"
         )
     parameter.copy_(value)
-
-
-def log_share(share: Float[Tensor, " vocabulary"]) -> Float[Tensor, " vocabulary"]:
-    """The log of the shares; rows that were never drawn rank last, with a finite value."""
-    return (share + 1e-12).log()
 
 
 @torch.no_grad()

@@ -64,11 +64,10 @@ class ScoredStates(NamedTuple):
 
 
 class MentionEmbeddings(NamedTuple):
-    """The embeddings of every mention's entity after the mention."""
+    """x_e of every mention's entity after the mention."""
 
     row: Int[np.ndarray, " mentions"]
     x: Float[Tensor, "mentions embedding_dim"]
-    y: Float[Tensor, "mentions hidden_dim"]
 
 
 class Completions(NamedTuple):
@@ -118,12 +117,7 @@ class Scorer:
     def mention_embeddings(
         self, documents: Iterable[EncodedDocument]
     ) -> Iterator[MentionEmbeddings]:
-        """x_e and y_e after every mention of every document."""
-        if self.model.config.variant == "baseline":
-            raise ValueError(
-                "the model is a baseline, so its entities have no embeddings of their own: "
-                "expected a model with dynamic embeddings"
-            )
+        """x_e after every mention of every document."""
         return self._batched(documents, self._embed_mentions)
 
     def _batched(
@@ -181,21 +175,17 @@ class Scorer:
         return [_by_token(own, rows.widths) for own, rows in zip(scored, encoded, strict=True)]
 
     def _embed_mentions(self, documents: Sequence[EncodedDocument]) -> list[MentionEmbeddings]:
-        model, pieces = self.model, [list[MentionEmbeddings]() for _ in documents]
+        pieces = [list[MentionEmbeddings]() for _ in documents]
         for texts, found in self._read(documents, every_context=True):
             merges = found.window.merges
             rows = row_of_entity(merges.entity)
             d = found.d.index_select(0, indices(merges.state, found.d))
-            x, y = model.x.entity(indices(rows, d), d), model.y_entity(indices(rows, d), d)
+            x = self.model.x.entity(indices(rows, d), d)
             for i, document in enumerate(texts):
                 own = np.nonzero(merges.document == i)[0]
-                both = (table.index_select(0, indices(own, d)) for table in (x, y))
-                pieces[document].append(MentionEmbeddings(rows[own], *both))
+                pieces[document].append(MentionEmbeddings(rows[own], x[indices(own, d)]))
         columns = (zip(*own, strict=True) for own in pieces)
-        return [
-            MentionEmbeddings(np.concatenate(row), torch.cat(x), torch.cat(y))
-            for row, x, y in columns
-        ]
+        return [MentionEmbeddings(np.concatenate(row), torch.cat(x)) for row, x in columns]
 
     def _complete(
         self, batch: Sequence[tuple[AnonymizedDocument, Sequence[Gap]]]

@@ -11,8 +11,7 @@ x_hat . x_w + log q(w) is log p(w | gap) up to a constant, where q is the distri
 negatives.
 
 Beyond the paper, `GapNaming` names the hidden word with the loss of `extensions.naming`, with the
-x_e = W_dx d + b of Eq. 9 that initializes the language model. d is merged from the contexts of the
-same word so far, as if the batch were one document.
+x_e = W_dx d + b of Eq. 9 that initializes the language model.
 
 Departure: <unk> is hidden and drawn like any other word; the paper does not say. Entities start as
 <unk>, so its row must be trained.
@@ -35,7 +34,6 @@ from dntm.model.extensions.naming import Naming
 from dntm.model.extensions.word_attention import WordAttention
 from dntm.model.fast.layout import Segment, lay_out_ragged
 from dntm.model.merging import merging_function
-from dntm.model.pretrained_encoder import PretrainedEncoder
 
 LENGTH_COST = 0.1
 """Nats per word if x_hat is on average twice as long as word embeddings. Cosines do not depend on
@@ -81,14 +79,17 @@ def lay_out_gaps(sentences: Sequence[Int[np.ndarray, " _"]]) -> GapLayout:
 class SentenceCompletion(nn.Module):
     """One table of embeddings and a ContextEncoder over it."""
 
+    merges: Merging | None = None
+    """The name of the merging function."""
+
     def __init__(
         self,
         rows: int,
         embedding_dim: int,
         encoder_dim: int,
         generator: torch.Generator | None = None,
-        *,
         context_dim: int | None = None,
+        *,
         attention: bool = False,
     ) -> None:
         super().__init__()
@@ -99,20 +100,6 @@ class SentenceCompletion(nn.Module):
         )
         nn.init.normal_(self.x, std=embedding_dim**-0.5, generator=generator)
         self.encoder.reset_parameters(generator)
-
-    @classmethod
-    def of(cls, pretrained: PretrainedEncoder) -> "SentenceCompletion":
-        """The model of a pretrained encoder."""
-        sizes, dim = (*pretrained.x.shape, pretrained.encoder_dim), pretrained.context_dim
-        attention = pretrained.attention
-        model = (
-            GapNaming(*sizes, context_dim=dim, merging=pretrained.merging, attention=attention)
-            if pretrained.naming
-            else SentenceCompletion(*sizes, context_dim=dim)
-        )
-        encoder = {f"encoder.{n}": v for n, v in pretrained.encoder.items()}
-        model.load_state_dict({"x": pretrained.x, **encoder, **pretrained.naming})
-        return model.requires_grad_(requires_grad=False)
 
     def compared(self) -> Float[Tensor, "vocabulary embedding_dim"]:
         """The matrix to multiply `contexts` with to rank words."""
@@ -196,7 +183,8 @@ class SentenceCompletion(nn.Module):
 class GapNaming(SentenceCompletion):
     """Gaps named by s cos(W_dx d + b, x_w).
 
-    Without a merging function d is the gap's own context d'.
+    Without a merging function d is the gap's own context d'. With one, the gaps of a word follow
+    each other (`training.batches.WordsByType`), and d is merged from its contexts so far.
     """
 
     def __init__(
@@ -205,14 +193,14 @@ class GapNaming(SentenceCompletion):
         embedding_dim: int,
         encoder_dim: int,
         generator: torch.Generator | None = None,
-        *,
         context_dim: int | None = None,
+        *,
         merging: Merging | None = None,
         attention: bool = False,
     ) -> None:
-        sizes = (rows, embedding_dim, encoder_dim, generator)
-        super().__init__(*sizes, context_dim=context_dim, attention=attention)
-        self.merging = None
+        sizes = (rows, embedding_dim, encoder_dim, generator, context_dim)
+        super().__init__(*sizes, attention=attention)
+        self.merges, self.merging = merging, None
         self.W_dx = nn.Parameter(torch.empty(embedding_dim, context_dim or embedding_dim))
         self.b = nn.Parameter(torch.zeros(embedding_dim))
         self.naming = Naming()
@@ -227,7 +215,7 @@ class GapNaming(SentenceCompletion):
         named: Bool[np.ndarray, " words"],
         candidates: Int[np.ndarray, " candidates"],
         log_included: Float[np.ndarray, " candidates"],
-        hidden: Bool[np.ndarray, " words"] | None = None,
+        hidden: Bool[np.ndarray, " words"],
     ) -> Float[Tensor, ""]:
         """The loss summed over the named words; zero, with gradients, if there are none.
 
@@ -238,19 +226,21 @@ class GapNaming(SentenceCompletion):
             return sum((p.sum() * 0 for p in self.parameters()), start=self.x.new_zeros(()))
         words = np.concatenate(sentences)
         # The row after the last one stands for b.
-        read = words if hidden is None else np.where(hidden, len(self.x), words)
+        read = np.where(hidden, len(self.x), words)
         texts = np.split(read, np.cumsum([len(s) for s in sentences])[:-1])
         layout = lay_out_gaps(texts)
         h_forward, h_backward = self._read(layout, *self._around(layout))
-        # In reading order: merging must not depend on where a word lies in the layout.
         at, answers = self._indices(np.argsort(layout.reading)[named]), words[named]
         d = self.encoder.contexts(
             h_forward.index_select(0, at),
             h_backward.index_select(0, at),
             partial(self._sentence_words, texts, np.nonzero(named)[0]),
         )
-        nth = _occurrence(answers) if self.merging else np.zeros_like(answers)
-        x_hat = self._name(d if self.merging is None else self._merged(d, answers, nth))
+        nth = np.zeros_like(answers)
+        if self.merging is not None:
+            nth = np.arange(len(answers)) - np.searchsorted(answers, answers)
+            d = self._merged(d, nth)
+        x_hat = self._name(d)
         length: Tensor = x_hat.norm(dim=1).mean() / self.x.detach().norm(dim=1).mean()
         nats = self.naming.loss(
             x_hat,
@@ -265,53 +255,36 @@ class GapNaming(SentenceCompletion):
         """The matrix to multiply `contexts` with to rank words: x_w of length 1."""
         return nn.functional.normalize(self.x.detach(), dim=1)
 
+    @torch.no_grad()
+    def contexts(
+        self, sentences: Sequence[Int[np.ndarray, " _"]]
+    ) -> Float[Tensor, "words embedding_dim"]:
+        """The x_e that each gap's own context gives, of length s_1."""
+        x_hat = self._name(super().contexts(sentences))
+        first = torch.ones(1, dtype=torch.long, device=x_hat.device)
+        return self.naming.scale(first) * nn.functional.normalize(x_hat, dim=1)
+
     def _name(self, d: Float[Tensor, "gaps context_dim"]) -> Float[Tensor, "gaps embedding_dim"]:
         return torch.addmm(self.b, d, self.W_dx.t())
 
     def _merged(
-        self,
-        contexts: Float[Tensor, "gaps context_dim"],
-        words: Int[np.ndarray, " gaps"],
-        nth: Int[np.ndarray, " gaps"],
+        self, contexts: Float[Tensor, "gaps context_dim"], nth: Int[np.ndarray, " gaps"]
     ) -> Float[Tensor, "gaps context_dim"]:
-        """For each gap, d merged from the contexts of its word so far."""
+        """For each gap, d merged from the contexts of its word so far; `nth` counts them from 0."""
         assert self.merging is not None
         merger = self.merging.bind()
         inputs = merger.inputs(contexts)
-        # Round n merges the n-th context of every word that has one.
-        order = np.argsort(words, kind="stable")
-        rounds = [order[nth[order] == n] for n in range(int(nth.max()) + 1)]
-        states = [self.merging.initial(contexts).expand(len(rounds[0]), -1)]
-        before = words[rounds[0]]
-        for gaps in rounds:
-            previous = self._indices(np.searchsorted(before, words[gaps]))
-            state = states[-1].index_select(0, previous)
-            states.append(merger.merge(inputs.index_select(0, self._indices(gaps)), state))
-            before = words[gaps]
-        back = self._indices(np.argsort(np.concatenate(rounds)))
-        return torch.cat(states[1:]).index_select(0, back)[:, : contexts.shape[1]]
+        states = self.merging.initial(contexts).expand(len(nth), -1)
+        for n in range(int(nth.max()) + 1):
+            gaps = np.flatnonzero(nth == n)
+            # The gap before it is of the same word.
+            previous = states.index_select(0, self._indices(gaps - (n > 0)))
+            at = self._indices(gaps)
+            states = states.index_copy(0, at, merger.merge(inputs.index_select(0, at), previous))
+        return states[:, : contexts.shape[1]]
 
     def _around(self, layout: GapLayout) -> tuple[Tensor, ...]:
         rows = self._indices(np.concatenate((layout.before, layout.after)))
         met = (rows < len(self.x)).unsqueeze(1)
         x = nn.functional.embedding(rows.clamp(max=len(self.x) - 1), self.x)
         return torch.split(torch.where(met, x, self.b), len(layout.before))
-
-    def _contexts(
-        self,
-        layout: GapLayout,
-        sentences: Sequence[Int[np.ndarray, " _"]],
-        before: Tensor,
-        after: Tensor,
-    ) -> Tensor:
-        x_hat = self._name(super()._contexts(layout, sentences, before, after))
-        first = torch.ones(1, dtype=torch.long, device=x_hat.device)
-        return self.naming.scale(first) * nn.functional.normalize(x_hat, dim=1)
-
-
-def _occurrence(words: Int[np.ndarray, " gaps"]) -> Int[np.ndarray, " gaps"]:
-    """How often the word of each gap occurs before it."""
-    order = np.argsort(words, kind="stable")
-    ordered, nth = words[order], np.empty_like(words)
-    nth[order] = np.arange(len(order)) - np.searchsorted(ordered, ordered)
-    return nth

@@ -1,6 +1,7 @@
 """Batches: what each update reads, determined by the seed.
 
-For training, documents are shuffled and each batch is read to the end of its documents.
+For training, documents are shuffled and each batch is read to the end of its documents; `Hiding`
+may read some of their words as entities.
 
 For pretraining, a batch has sentences of similar length, which need no padding. The text is cut
 into blocks of neighboring sentences. An epoch reads the blocks in random order, 64 at a time as a
@@ -12,28 +13,33 @@ Departure: the paper says neither how sentences are batched nor from which distr
 are drawn; here from counts to the power of .75, as in word2vec, which it cites.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dntm.corpus.document import AnonymizedDocument, Token
+from dntm.corpus.entities import Lexicon
+from dntm.corpus.entity_slots import DocumentRows, encode
 from dntm.corpus.token_store import TokenStore
-from dntm.corpus.vocabulary import BOS, EOS
+from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary
+from dntm.model.extensions.naming import infrequent, nameable
 from dntm.model.fast.window import EncodedDocument
-from dntm.training.config import PretrainRecipe
+from dntm.training.config import PretrainRecipe, Recipe
 
 POOL = 64
 """Blocks per pool, and about as many batches."""
+OCCURRENCES = range(2, 13)
+"""Occurrences in the document of a word that may be hidden."""
 
 Rows = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class SentenceBatch:
-    """Sentences as rows, with negative samples for each hidden word."""
+class SentenceBatch(NamedTuple):
+    """The arguments of `SentenceCompletion`: sentences as rows, with negative samples."""
 
     sentences: list[Rows]
     negatives: NDArray[np.int64]
@@ -44,20 +50,14 @@ class SentenceBatch:
         """Hidden words of the batch."""
         return len(self.negatives)
 
-    @property
-    def inputs(self) -> tuple[Any, ...]:
-        """The arguments of `SentenceCompletion`."""
-        return self.sentences, self.negatives
-
     def share(self, rank: int, of: int) -> "SentenceBatch":
         """The share of one of several processes."""
         negatives = _share(self.sentences, self.negatives, rank, of)
         return SentenceBatch(self.sentences[rank::of], negatives)
 
 
-@dataclass(frozen=True)
-class NamingBatch:
-    """Sentences as rows, the words to name, and the candidates to choose from."""
+class NamingBatch(NamedTuple):
+    """The arguments of `GapNaming`: sentences as rows, the words to name, and the candidates."""
 
     sentences: list[Rows]
     named: NDArray[np.bool_]
@@ -74,17 +74,12 @@ class NamingBatch:
         """Named words of the batch."""
         return int(self.named.sum())
 
-    @property
-    def inputs(self) -> tuple[Any, ...]:
-        """The arguments of `GapNaming`."""
-        return self.sentences, self.named, self.candidates, self.log_included, self.hidden
-
     def share(self, rank: int, of: int) -> "NamingBatch":
         """The share of one of several processes."""
         named, hidden = (
             _share(self.sentences, words, rank, of) for words in (self.named, self.hidden)
         )
-        return replace(self, sentences=self.sentences[rank::of], named=named, hidden=hidden)
+        return self._replace(sentences=self.sentences[rank::of], named=named, hidden=hidden)
 
 
 def _share(sentences: list[Rows], words: NDArray[Any], rank: int, of: int) -> NDArray[Any]:
@@ -166,19 +161,6 @@ class Negatives:
         included = -np.expm1(count * np.log1p(-share))
         included[np.searchsorted(rows, answers)] = 1.0
         return rows, np.log(included).astype(np.float32)
-
-
-def sentence_batch(
-    store: TokenStore,
-    numbers: NDArray[np.int64],
-    negatives: Negatives,
-    each: int,
-    random: np.random.Generator,
-) -> SentenceBatch:
-    """The batch of these sentences."""
-    sentences = store.sentences(numbers)
-    words = sum(map(len, sentences))
-    return SentenceBatch(sentences, negatives.draw(words, each, random))
 
 
 class WordsToName:
@@ -282,3 +264,77 @@ def tokens_of_windows(documents: Sequence[EncodedDocument], truncation: int) -> 
         for number, sentence in enumerate(document):
             counts[number // truncation] += len(sentence) - 1
     return counts
+
+
+class Hiding:
+    """Reads known words of a document as entities, at random (beyond the paper).
+
+    In every epoch some known words are hidden: all occurrences of such a word become one entity, so
+    that language modeling sees many more entities. Some of the entities whose mentions are all the
+    same known word, such as a name, are revealed, so that their words are learned.
+
+    These are never hidden: the most frequent words, words that occur once (nothing later depends on
+    them) or more than twelve times in the document, and more words than there are free slots.
+    """
+
+    def __init__(self, recipe: Recipe, vocabulary: Vocabulary) -> None:
+        self.hide, self.reveal = recipe.hide, recipe.reveal
+        if self.is_random and not vocabulary.ends:
+            raise ValueError("hide and reveal need one row per word, not pieces of words")
+        self.vocabulary, self.lexicon = vocabulary, Lexicon(vocabulary)
+        self.nameable = nameable(vocabulary)
+        self.words = infrequent(vocabulary)
+        """Rows of the words that may be hidden."""
+
+    @property
+    def is_random(self) -> bool:
+        """Whether a document reads differently in each epoch."""
+        return self.hide > 0 or self.reveal > 0
+
+    def __call__(self, document: AnonymizedDocument, random: np.random.Generator) -> DocumentRows:
+        """Encode the document with some of its words hidden and some of its entities revealed."""
+        names = self._names(document) if self.reveal else {}
+        revealed: dict[Token, Token] = {
+            entity: self.vocabulary.label(row)
+            for entity, row in names.items()
+            if random.random() < self.reveal
+        }
+        tokens = [[revealed.get(t, t) for t in sentence] for sentence in document.sentences]
+        hidden = self._choose(tokens, random)
+        numbers: dict[Token, int] = {}
+        """New entity numbers by first appearance, of entities and of hidden words."""
+        sentences: list[list[Token]] = [
+            [
+                numbers.setdefault(t, len(numbers) + 1) if isinstance(t, int) or t in hidden else t
+                for t in sentence
+            ]
+            for sentence in tokens
+        ]
+        return encode(AnonymizedDocument(name=document.name, sentences=sentences), self.vocabulary)
+
+    def _names(self, document: AnonymizedDocument) -> dict[int, int]:
+        """The row of the known word that all mentions of an entity consist of."""
+        found: dict[int, set[int]] = {}
+        mentions = (t for sentence in document.sentences for t in sentence if isinstance(t, int))
+        for entity, words in zip(mentions, document.surfaces, strict=False):
+            row = self.lexicon.row(words[0]) if len(words) == 1 else UNK
+            found.setdefault(entity, set()).add(row)
+        single = {entity: next(iter(rows)) for entity, rows in found.items() if len(rows) == 1}
+        return {entity: row for entity, row in single.items() if self.nameable[row]}
+
+    def _choose(self, tokens: Sequence[Sequence[Token]], random: np.random.Generator) -> set[str]:
+        """Choose the words to hide."""
+        if not self.hide:
+            return set()
+        counts = Counter(token for sentence in tokens for token in sentence)
+        free = self.vocabulary.entities - sum(isinstance(token, int) for token in counts)
+        able = [
+            token
+            for token, count in counts.items()
+            if isinstance(token, str)
+            and count in OCCURRENCES
+            and self.words[self.vocabulary.row(token)]
+        ]
+        chosen = [token for token in able if random.random() < self.hide]
+        random.shuffle(chosen)
+        return set(chosen[: max(free, 0)])

@@ -148,8 +148,8 @@ class EncoderConfig:
     """Size of the context vectors d'; if omitted, the size of the embeddings. Only for the naming
     objective."""
     merging: Merging | None = None
-    """How to merge the contexts of a word that is hidden several times in a batch; if omitted, each
-    gap is predicted from its own context. Only for the naming objective."""
+    """How to merge the contexts of a word, with training.mentions; if omitted, each gap is
+    predicted from its own context. Only for the naming objective."""
     attention: bool = False
     """Attend to the words of the sentence too, as the extension word-attention does. Only for the
     naming objective."""
@@ -209,8 +209,7 @@ class PretrainConfig:
     vectors: Path | None = None
     """Word vectors to start from, in the text format of GloVe and word2vec, optionally gzipped."""
     start_from: Path | None = None
-    """A pretraining run with the same vocabulary to start from, or a language model with the
-    extension naming. Of a language model, only the encoder is trained."""
+    """A pretraining run with the same vocabulary to start from."""
     dataset: Path | None = None
     """A dataset on which a language model will be trained; all its words get a row."""
     seed: int = 1
@@ -224,3 +223,9 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         settle(self)
+        by_type = self.training.objective == "naming" and self.training.mentions
+        if self.model.merging and not by_type:
+            raise ValueError(
+                f"merging is {self.model.merging}, expected the naming objective with mentions: "
+                "only sentences of words drawn by type are merged"
+            )

@@ -12,7 +12,7 @@ from dntm.corpus.vectors import WordVectors
 from dntm.corpus.vocabulary import SPECIALS, Vocabulary, entity_rows
 from dntm.files import folder_of
 from dntm.model.base_model import load_base
-from dntm.model.checkpoint import VOCABULARY, best_of, from_pretrained
+from dntm.model.checkpoint import VOCABULARY, best_of, check_shapes, from_pretrained
 from dntm.model.extensions.word_attention import WordAttention
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.pretrained_encoder import PretrainedEncoder, begin_with
@@ -58,7 +58,7 @@ def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextMod
         pretrained = PretrainedEncoder.load(best_of(config.pretrained))
         pretrained.load_into(model, vocabulary)
         if config.training.freeze_encoder:
-            model.freeze_encoder(merging=pretrained.merging == config.model.merging)
+            model.freeze_encoder(merging=pretrained.model.merges == config.model.merging)
     if config.vectors:
         vectors = WordVectors.read(config.vectors, vocabulary)
         begin_with(model.x.weight, vectors, vocabulary)
@@ -143,10 +143,7 @@ def initial_encoder(config: PretrainConfig, store: TokenStore) -> SentenceComple
     model = SentenceCompletion(*shape)
     if config.training.objective == "naming":
         naming = GapNaming(
-            *shape,
-            context_dim=sizes.context_dim,
-            merging=sizes.merging,
-            attention=sizes.attention,
+            *shape, sizes.context_dim, merging=sizes.merging, attention=sizes.attention
         )
         if isinstance(naming.encoder, WordAttention):
             naming.encoder.begin_with_bag(naming.W_dx, store.counts[len(SPECIALS) :])
@@ -162,18 +159,14 @@ def initial_encoder(config: PretrainConfig, store: TokenStore) -> SentenceComple
 def _copy_encoder(model: SentenceCompletion, words: Sequence[str], source: Path) -> None:
     """Start from another pretraining."""
     given = PretrainedEncoder.load(best_of(source))
-    weights = SentenceCompletion.of(given).state_dict()
+    weights = given.model.state_dict()
     if given.vocabulary.words != words:
         raise ValueError(f"{source} has other words than the text: cannot start from it")
-    found, expected = (
-        {
-            (name, value.shape)
-            for name, value in of.items()
-            if name in weights or not name.startswith("merging.")
-        }
-        for of in (weights, model.state_dict())
-    )
-    if odd := sorted(found ^ expected):
-        raise ValueError(f"{source} has another objective or size: {odd[0][0]} differs")
+    expected = {
+        name: value
+        for name, value in model.state_dict().items()
+        if name in weights or not name.startswith("merging.")
+    }
+    check_shapes(weights, expected, source)
     # A merging function that the source does not have is trained from the beginning.
     model.load_state_dict(weights, strict=False)

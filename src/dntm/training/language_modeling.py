@@ -32,9 +32,8 @@ from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer
 from dntm.model.spelling import Spelling
-from dntm.training.batches import epoch_batches, tokens_of_windows
+from dntm.training.batches import Hiding, epoch_batches, tokens_of_windows
 from dntm.training.config import Recipe, TrainConfig
-from dntm.training.hidden_words import Hiding
 from dntm.training.initial_weights import fit_to_base, initial_model, with_source_counts
 from dntm.training.processes import Device, Processes, matmul_precision, processes, stop_signals
 from dntm.training.run_folder import RunFolder

@@ -25,7 +25,7 @@ from dntm.corpus.token_store import TokenStore, build_store
 from dntm.corpus.vectors import WordVectors
 from dntm.evaluation.ranks import recover
 from dntm.model.extensions.naming import held_out_types, nameable
-from dntm.model.pretrained_encoder import NAMING, PretrainedEncoder, log_share
+from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
 from dntm.training.batches import (
     NamingBatch,
@@ -34,7 +34,6 @@ from dntm.training.batches import (
     SentenceBatches,
     WordsByType,
     WordsToName,
-    sentence_batch,
 )
 from dntm.training.config import PretrainConfig
 from dntm.training.initial_weights import initial_encoder
@@ -115,7 +114,7 @@ def _train(
         batch = batch_of(random)
         state.set_learning_rate(position.updates / recipe.iterations)
         with matmul_precision(recipe.matmul_precision):
-            loss = step(*batch.share(group.rank, group.count).inputs)
+            loss = step(*batch.share(group.rank, group.count))
             own = state.update(loss, max(batch.words, 1), processes=group.count)
         total, stops = group.totals([own, len(stopped)])
         position.tokens += batch.words
@@ -143,7 +142,13 @@ def _batches(
             store.sentences(next(numbers)), recipe.candidates, random, hide=recipe.hide
         )
     negatives = Negatives.smoothed(store.counts, recipe.smoothing)
-    return lambda random: sentence_batch(store, next(numbers), negatives, recipe.negatives, random)
+
+    def batch(random: np.random.Generator) -> SentenceBatch:
+        sentences = store.sentences(next(numbers))
+        drawn = negatives.draw(sum(map(len, sentences)), recipe.negatives, random)
+        return SentenceBatch(sentences, drawn)
+
+    return batch
 
 
 def _validate(state: TrainingState[SentenceCompletion], run: _Run) -> dict[str, Any] | None:
@@ -151,7 +156,8 @@ def _validate(state: TrainingState[SentenceCompletion], run: _Run) -> dict[str, 
     position, store = state.position, run.store
     position.validations += 1
     share = Negatives.smoothed(store.counts, run.config.training.smoothing).share
-    bias = log_share(torch.from_numpy(share)).float()
+    # Words that are never drawn rank last, with a finite value.
+    bias = (torch.from_numpy(share) + 1e-12).log().float()
     sentences = store.sample_held_out(VALIDATION_SENTENCES)
     answers = None
     if isinstance(state.model, GapNaming):
@@ -174,19 +180,7 @@ def _validate(state: TrainingState[SentenceCompletion], run: _Run) -> dict[str, 
 
 def _export(state: TrainingState[SentenceCompletion], run: _Run) -> None:
     """Write the encoder and the embeddings for `dntm train`, and the results."""
-    config, store = run.config, run.store
     with state.ema_weights():
-        learned = {n: p.detach().clone() for n, p in state.model.named_parameters()}
-    share = Negatives.smoothed(store.counts, config.training.smoothing).share
-    PretrainedEncoder(
-        vocabulary=store.vocabulary,
-        x=learned["x"],
-        encoder={
-            n.removeprefix("encoder."): p for n, p in learned.items() if n.startswith("encoder.")
-        },
-        share=torch.from_numpy(share).float(),
-        naming={n: p for n, p in learned.items() if n in NAMING or n.startswith("merging.")},
-        merging=config.model.merging,
-    ).save(run.folder.best)
-    results = {"settings": asdict(config.training), "validations": state.position.validations}
-    run.folder.write_results(results)
+        PretrainedEncoder(run.store.vocabulary, state.model).save(run.folder.best)
+    settings = asdict(run.config.training)
+    run.folder.write_results({"settings": settings, "validations": state.position.validations})

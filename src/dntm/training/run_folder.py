@@ -15,14 +15,11 @@ import hashlib
 import json
 import math
 import os
-import platform
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -215,18 +212,10 @@ class Session:
         self.path = path
         self.began, self.noted = time.monotonic(), -math.inf
         self.entry = {
-            "began": _now(),
-            "machine": {
-                "processor": processor_name(),
-                "cores": os.cpu_count() or 1,
-                "system": f"{platform.system()} {platform.machine()}",
-            },
-            "versions": {
-                "python": platform.python_version(),
-                **{name: version(name) for name in ("dntm", "torch", "numpy")},
-            },
-            "commit": _commit(),
+            "processor": processor_name(),
+            "cores": os.cpu_count() or 1,
             "threads": threads,
+            "versions": {name: version(name) for name in ("dntm", "torch", "numpy")},
         }
 
     def note(self, *, now: bool = False) -> None:
@@ -237,30 +226,7 @@ class Session:
         self.noted = moment
         entry = {
             **self.entry,
-            "ended": _now(),
             "seconds": round(moment - self.began, 1),
             "peak_memory_gb": round(peak_memory_gb(), 3),
         }
         write_text(self.path, json.dumps({"sessions": [*self.earlier, entry]}, indent=2) + "\n")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _commit() -> str:
-    """The commit of the source, with `-dirty` if files were changed; empty if unknown."""
-    found = ""
-    for arguments in (
-        # An installed package may lie inside the repository of another project.
-        ("ls-files", "--error-unmatch", "."),
-        ("describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"),
-    ):
-        command = ["git", "-C", str(Path(__file__).parent), *arguments]
-        try:
-            found = subprocess.check_output(
-                command, stderr=subprocess.DEVNULL, text=True, timeout=20
-            )
-        except (OSError, subprocess.SubprocessError):
-            return ""
-    return found.strip()
