@@ -185,16 +185,6 @@ def test_by_default_only_idle_cores_are_used(monkeypatch: pytest.MonkeyPatch) ->
     assert processes.idle_cores(seconds=1.0) == 5
 
 
-def test_a_device_that_is_not_available_is_named(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ("train", "--dataset", dataset, "--output-dir", tmp_path / "run", *SMALL)
-
-    if not torch.cuda.is_available():
-        assert "device is 'cuda'" in fails(capsys, *command, "--device", "cuda")
-        assert not (tmp_path / "run").exists()
-
-
 def test_an_error_about_a_run_without_weights_says_how_to_resume(
     trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,7 +4,7 @@ import csv
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TextIO, cast, get_args
@@ -75,8 +75,8 @@ class Score:
         bar: tqdm[Any] = tqdm(
             total=self._size(table), desc="scoring", unit=unit, disable=None, delay=1
         )
-        file = nullcontext(sys.stdout) if self.output is None else new_file(self.output)
-        with bar, file as target:
+        output: AbstractContextManager[TextIO] = nullcontext(sys.stdout)
+        with bar, new_file(self.output) if self.output else output as target:
             write = self._writer(target, columns)
             texts = table.texts(reader) if table else self._texts(reader, skipped, empty, stopped)
             for reading in reader.read_all(texts, unit=self.unit, meanings=False, parts=not table):

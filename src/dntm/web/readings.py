@@ -107,17 +107,16 @@ class Readings:
     async def predictions(self, request: PredictRequest) -> dict[str, Any] | list[dict[str, Any]]:
         """What both models predicted at a token, or at all tokens of a sentence."""
         began, count = time.monotonic(), request.sentence + 1
-        prepared = await self.prepare(request.reading)
+        prepared = await self.prepare(request)
         if count > len(prepared.sentences):
             raise Refused(422, f"sentence must be 0 to {len(prepared.sentences) - 1}")
-        name = request.reading.reading
-        known = self.memory.recall(name)[:count]
+        known = self.memory.recall(request.reading)[:count]
         stream = islice(self.reader.stream(prepared, known=known), count)
         sentences: list[SentenceReading] = []
         while more := await self._run(lambda: _next(stream, known), began):
             sentences += more
-        if name and len(sentences) > len(known):
-            self.memory.keep(name, sentences)
+        if request.reading and len(sentences) > len(known):
+            self.memory.keep(request.reading, sentences)
         length = len(sentences[-1].tokens)
         places = range(length) if request.position is None else [request.position]
         if places[-1] >= length:

@@ -113,10 +113,9 @@ class ReadRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictRequest:
+class PredictRequest(ReadRequest):
     """What the models predicted at a token of a text."""
 
-    reading: ReadRequest
     sentence: int
     position: int | None
     """None for every token of the sentence."""
@@ -129,11 +128,8 @@ class PredictRequest:
             raise Refused(422, "sentence must be the number of a sentence, from 0")
         if position != "all" and (type(position) is not int or position < 0):
             raise Refused(422, 'position must be the number of a word, from 0, or "all"')
-        return cls(
-            reading=ReadRequest.parse(body, limits),
-            sentence=sentence,
-            position=None if position == "all" else position,
-        )
+        read = vars(ReadRequest.parse(body, limits))
+        return cls(**read, sentence=sentence, position=None if position == "all" else position)
 
 
 async def body_of(request: Request, limits: Limits) -> dict[str, Any]:
