@@ -163,21 +163,6 @@ def test_gradients_of_a_later_window_stop_at_its_beginning(
         assert slope == pytest.approx((losses[0] - losses[1]) / 2, rel=1e-6)
 
 
-@pytest.mark.parametrize("extensions", [(), ("salience", "entity-residual")])
-def test_gradients_pass_through_a_state_that_was_not_detached(
-    extensions: tuple[Extension, ...],
-) -> None:
-    model = build("both", "gru-relu", extensions)
-    reference = reference_of(model)
-    backward(-torch.stack(reference.read(LONG, reference.begin())[0]).sum())
-
-    first, read = model.loss(model.plan([LONG[:3]]), model.initial_state(1))
-    second, _ = model.loss(model.plan([LONG[3:]], [False]), read.after)
-    backward(first + second)
-
-    assert_equal_gradients(model, reference)
-
-
 class Exchanged(Reference):
     """In the output layer each entity has the state of the next one that was mentioned."""
 

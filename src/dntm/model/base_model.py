@@ -68,10 +68,6 @@ class BaseModel:
         found: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return found
 
-    def description(self) -> dict[str, str]:
-        """What an adapter records of its base model."""
-        return {"name": self.name, "revision": self.revision, "sha256": self.sha256}
-
 
 @lru_cache(maxsize=2)
 def load_base(name: str) -> BaseModel:

@@ -13,7 +13,7 @@ token predicted since the last update has the same weight.
 """
 
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,14 +84,17 @@ def _train(
     config, group, position = run.config, run.group, state.position
     recipe, seed = config.training, config.seed
     step = group.share_gradients(WindowLoss(state.model, recipe))
-    read = _reader(run)
+    hiding = Hiding(recipe, run.vocabulary)
     per_epoch = -(-len(run.train) // recipe.batch)
     due = {-(-per_epoch * (i + 1) // recipe.validations) for i in range(recipe.validations)}
     total = per_epoch * recipe.epochs
     while position.epoch < recipe.epochs:
         batches = epoch_batches(len(run.train), recipe.batch, seed=seed, epoch=position.epoch)
         while position.batch < len(batches):
-            documents = [read(number, position.epoch) for number in batches[position.batch]]
+            documents = [
+                hiding(run.train[number], np.random.default_rng([seed, position.epoch, number]))
+                for number in batches[position.batch]
+            ]
             done = position.epoch * per_epoch + position.batch
             state.set_learning_rate(done / total)
             state.reseed(seed, done, group.rank)
@@ -108,19 +111,6 @@ def _train(
             run.folder.save_if_due(state, stop=stops > 0)
         position.epoch, position.batch = position.epoch + 1, 0
     run.folder.save(state)
-
-
-def _reader(run: _Run) -> Callable[[int, int], DocumentRows]:
-    """A function of a document's number and the epoch; documents that never change are kept."""
-    hiding, seed = Hiding(run.config.training, run.vocabulary), run.config.seed
-
-    def read(number: int, epoch: int) -> DocumentRows:
-        return hiding(run.train[number], np.random.default_rng([seed, epoch, number]))
-
-    if hiding.is_random:
-        return read
-    documents = [read(number, 0) for number in range(len(run.train))]
-    return lambda number, _epoch: documents[number]
 
 
 class WindowLoss(nn.Module):
