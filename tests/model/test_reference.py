@@ -129,10 +129,8 @@ def test_a_transformer_agrees_with_its_reference(
 @pytest.mark.parametrize(
     ("core", "variant", "extensions"),
     [
-        ("lstm", "both", ("entity-residual", "salience", "unseen-pooling")),
         ("lstm", "baseline", ("salience", "entity-nlm")),
         ("transformer", "both", ("entity-residual", "salience", "unseen-pooling")),
-        ("transformer", "baseline", ("entity-nlm",)),
     ],
 )
 def test_gradients_of_a_later_window_stop_at_its_beginning(

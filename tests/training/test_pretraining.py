@@ -15,8 +15,6 @@ from dntm.model.sentence_completion import SentenceCompletion
 from dntm.training import run_folder
 from dntm.training.batches import Negatives, SentenceBatch, SentenceBatches
 from dntm.training.pretraining import pretrain_run
-from dntm.training.run_folder import RunFolder
-from dntm.training.state import Diverged
 from tests.training.small_pretraining import (
     config,
     interrupt_often,
@@ -114,14 +112,3 @@ def test_two_processes_give_the_losses_of_one(text: Path, tmp_path: Path) -> Non
 
     assert together.returncode == 0, together.stderr
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-5)
-
-
-def test_a_pretraining_that_diverges_hands_nothing_over(text: Path, tmp_path: Path) -> None:
-    settings = config(text, tmp_path / "run")
-    wild = replace(settings.training, learning_rate=1e30, average=0.0)
-
-    with pytest.raises(Diverged, match="smaller learning rate"):
-        list(pretrain_run(replace(settings, training=wild)))
-
-    assert not (tmp_path / "run" / "best").exists()
-    assert RunFolder(tmp_path / "run").latest() is None

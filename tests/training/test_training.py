@@ -200,19 +200,6 @@ def test_parameter_counts_tell_what_was_trained(few: Path, tmp_path: Path, *, fr
     assert counts["finetuned"] == counts["total"] - fixed
 
 
-def test_a_dynamic_model_can_start_from_a_baseline(few: Path, tmp_path: Path) -> None:
-    dntm.train(config(few, tmp_path / "a", "baseline"))
-    settings = replace(config(few, tmp_path / "d"), start_from=tmp_path / "a")
-
-    vocabulary = dntm.Dataset.open(few).vocabulary
-    model = initial_model(settings.for_vocabulary(vocabulary), vocabulary)
-
-    trained = dict(dntm.load(tmp_path / "a").model.named_parameters())
-    started = dict(model.named_parameters())
-    assert set(trained) < set(started)
-    assert all(started[name].equal(value) for name, value in trained.items())
-
-
 @pytest.mark.parametrize("tied", [False, True])
 def test_embeddings_start_from_word_vectors(dataset: Path, tmp_path: Path, tied: bool) -> None:
     vocabulary = dntm.Dataset.open(dataset).vocabulary

@@ -27,7 +27,6 @@ from dntm.corpus.entity_slots import DocumentRows, encode
 from dntm.corpus.token_store import TokenStore
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary
 from dntm.model.extensions.naming import infrequent, nameable
-from dntm.model.fast.window import EncodedDocument
 from dntm.training.config import PretrainRecipe, Recipe
 
 POOL = 64
@@ -255,15 +254,6 @@ def epoch_batches(documents: int, batch: int, *, seed: int, epoch: int) -> list[
     """Shuffle the documents with the seed and the epoch's number and cut them into batches."""
     order = np.random.default_rng([seed, epoch]).permutation(documents)
     return [order[start : start + batch].tolist() for start in range(0, documents, batch)]
-
-
-def tokens_of_windows(documents: Sequence[EncodedDocument], truncation: int) -> list[int]:
-    """The number of tokens that each BPTT window of the batch predicts (all but <bos>)."""
-    counts = [0] * -(-max(map(len, documents)) // truncation)
-    for document in documents:
-        for number, sentence in enumerate(document):
-            counts[number // truncation] += len(sentence) - 1
-    return counts
 
 
 class Hiding:

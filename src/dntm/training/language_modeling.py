@@ -32,7 +32,7 @@ from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer
 from dntm.model.spelling import Spelling
-from dntm.training.batches import Hiding, epoch_batches, tokens_of_windows
+from dntm.training.batches import Hiding, epoch_batches
 from dntm.training.config import Recipe, TrainConfig
 from dntm.training.initial_weights import fit_to_base, initial_model, with_source_counts
 from dntm.training.processes import Device, Processes, matmul_precision, processes, stop_signals
@@ -153,7 +153,10 @@ def train_batch(
     model = state.model
     model.train()
     nats = 0.0
-    counts = tokens_of_windows([document.sentences for document in documents], recipe.truncation)
+    counts = [
+        sum(len(sentence) - 1 for document in text.sentences for sentence in document)
+        for text in windows([document.sentences for document in documents], recipe.truncation)
+    ]
     mine = documents[group.rank :: group.count]
     texts = windows(
         [document.sentences for document in mine],
