@@ -7,13 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from dntm.cli.main import main
 from dntm.corpus.token_store import StoreConfig, TokenStore, build_store
-from dntm.model.sentence_completion import SentenceCompletion
 from dntm.training import run_folder
-from dntm.training.batches import Negatives, SentenceBatch, SentenceBatches
+from dntm.training.batches import Negatives, SentenceBatches
 from dntm.training.pretraining import pretrain_run
 from tests.training.small_pretraining import (
     config,
@@ -80,22 +78,6 @@ def test_negatives_follow_the_smoothed_counts() -> None:
     np.testing.assert_allclose(negatives.share, np.array([8, 0, 0, 27, 0, 1]) / 36)
     shares = np.bincount(drawn.ravel(), minlength=6) / drawn.size
     np.testing.assert_allclose(shares, negatives.share, atol=0.01)
-
-
-def test_shares_of_a_batch_make_up_the_whole(text: Path, tmp_path: Path) -> None:
-    build_store([text], tmp_path / "s", StoreConfig(min_count=1))
-    store = TokenStore.open(tmp_path / "s")
-    sentences = store.sentences(np.arange(7))
-    draw = np.random.default_rng(1).integers
-    batch = SentenceBatch(sentences, draw(0, len(store.vocabulary), (sum(map(len, sentences)), 3)))
-    model = SentenceCompletion(len(store.vocabulary), 6, 5, torch.Generator().manual_seed(1))
-
-    parts = [batch.share(rank, 3) for rank in range(3)]
-
-    assert sum(part.words for part in parts) == batch.words
-    whole = model(batch.sentences, batch.negatives)
-    added = sum(model(part.sentences, part.negatives) for part in parts)
-    torch.testing.assert_close(added, whole)
 
 
 def options(text: Path, run: Path) -> list[str]:
