@@ -17,8 +17,6 @@ TALE = AnonymizedDocument(
 OTHER = AnonymizedDocument(name="other", sentences=[[1, 1], [1]])
 SCORES = [-np.arange(1.0, 14.0), -np.arange(1.0, 6.0)]
 BOTH = Records.of([TALE, OTHER], SCORES)
-
-
 RECORDS = Records.of([TALE], SCORES[:1])
 
 
@@ -29,7 +27,6 @@ def test_every_token_and_sentence_end_has_a_record_that_counts_as_a_reader_would
     )
     assert RECORDS.sentence.tolist() == [1] * 5 + [2] * 5 + [3] * 3
     assert RECORDS.position.tolist() == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3]
-
     assert RECORDS.occurrence.tolist() == [1, 0, 1, 0, 0, 0, 2, 2, 0, 0, 0, 3, 0]
     assert RECORDS.follows.tolist() == [0, 1, 0, 2, 0, 0, 0, 1, 2, 0, 0, 0, 1]
     assert RECORDS.follows_occurrence.tolist() == [0, 1, 0, 1, 0, 0, 0, 2, 2, 0, 0, 0, 3]
