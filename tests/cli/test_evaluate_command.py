@@ -1,4 +1,4 @@
-"""`dntm evaluate`: the cloze test, the baselines and pretrained encoders."""
+"""`dntm evaluate`: the cloze test and the baselines."""
 
 import json
 import math
@@ -15,8 +15,6 @@ from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.model.spelling import RowScores, StringReader, Surprisals
 from tests.cli.running import SMALL, fails, run
-
-TEXT = "the dog barked at the cat .\n\nthe cat purred at the dog .\n\n" * 40
 
 
 def build(folder: Path, clusters: list[list[list[int]]]) -> Path:
@@ -38,17 +36,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cloze")
     dataset = build(folder / "corpus", [[[0, 0], [3, 3], [7, 7]], [[2, 2], [5, 5]]])
     run("train", "--dataset", dataset, "--output-dir", folder / "run", *SMALL)
-    return folder / "run"
-
-
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pretrained")
-    (folder / "text.txt").write_text(TEXT)
-    run("pretrain", "--text", folder / "text.txt", "--output-dir", folder / "run",
-        "--model.embedding-dim", "8", "--model.encoder-dim", "8", "--training.iterations", "20",
-        "--training.batch", "8", "--training.smoothing", "0", "--store.min-count", "1",
-        "--store.held-out", "0.1")  # fmt: skip
     return folder / "run"
 
 

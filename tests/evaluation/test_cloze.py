@@ -58,7 +58,7 @@ def test_ties_count_against_the_model(
     assert found.correct.tolist() == [correct]
 
 
-def test_the_words_after_the_gap_have_a_rank_of_their_own() -> None:
+def test_records_say_where_the_gap_is_and_rank_the_words_after_it_too() -> None:
     gap, rest = np.array([-1.0, -4.0] + [0.0] * 6), np.array([-3.0, -1.0] + [0.0] * 6)
 
     found = ClozeRecords.of([TEXT], [Completions(gap, rest)])
@@ -66,11 +66,6 @@ def test_the_words_after_the_gap_have_a_rank_of_their_own() -> None:
     assert (found.rank[0], found.rest_rank[0]) == (2, 1)
     assert (found.quantile[0], found.rest_quantile[0]) == (0.0, 1.0)
     assert found.margin[0] == pytest.approx(-1.0)
-
-
-def test_records_say_where_the_gap_is_as_the_token_records_do() -> None:
-    found = ClozeRecords.of([TEXT], [Completions(np.zeros(8), np.zeros(8))])
-
     assert found.document == ["tale"] * 3
     assert found.sentence.tolist() == [3, 4, 4]
     assert found.position.tolist() == [2, 1, 2]

@@ -126,9 +126,6 @@ def test_a_gap_is_one_entity_in_any_prose() -> None:
     assert read(passage) == ["the [1] 's dog barked .", "[1] ran , and [2] met it .", "a [3] [1]"]
     assert passage is not None
     assert (passage.entity, passage.answer) == (3, UNK)
-
-
-def test_a_gap_may_be_glued_to_a_word_or_be_longer() -> None:
     assert read(gap_passage(["dog___ ran at _____"], LEXICON)) == ["dog [1] ran at [1]"]
     assert gap_passage(["the dog _ ran"], LEXICON) is None
 
@@ -150,12 +147,7 @@ def test_trials_of_one_word_share_the_beginning_of_their_ids_or_their_probes(
     assert found[0].texts == ["a ___ ran", "the ___"]
     assert found[0].probes == ["dog", "cat"]
     assert found[0].ratings == [3, 1.5]
-
-
-def test_definitions_are_a_word_and_what_is_said_of_it(tmp_path: Path) -> None:
-    path = tmp_path / "d.txt"
     path.write_text("dog\t___ barked \n\ncat\tthe ___ ran\n")
-
     assert read_definitions(path) == [("dog", "___ barked"), ("cat", "the ___ ran")]
 
 

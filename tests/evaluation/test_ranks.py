@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dntm.evaluation.ranks import RankSummary, cosine_ranks, recover
+from dntm.evaluation.ranks import cosine_ranks, recover
 
 
 def plain_rank(vector: Tensor, words: Tensor, answer: int) -> int:
@@ -61,26 +61,21 @@ def test_hidden_words_are_ranked_by_score_with_ties_against_the_model() -> None:
 
 def test_special_rows_are_neither_hidden_nor_ranked() -> None:
     bias = torch.tensor([9.0, 9.0, 9.0, 1.0, 0.0])
-    sentence = np.array([0, 3, 0])
 
-    found = recover([sentence], lambda _: torch.zeros(3, 2), torch.zeros(5, 2), bias)
+    found = recover([np.array([0, 3, 0])], lambda _: torch.zeros(3, 2), torch.zeros(5, 2), bias)
+    nothing = recover([], lambda _: torch.zeros(0, 2), torch.zeros(5, 2), bias)
 
     assert (found.cases, found.recall[1]) == (1, 1.0)
     assert bias[0] == 9.0
+    assert nothing.cases == 0
+    assert np.isnan(nothing.reciprocal_rank)
 
 
 @pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
 def test_scores_that_are_not_finite_are_an_error(wrong: float) -> None:
     with pytest.raises(ValueError, match="not finite"):
         recover(
-            [np.array([3])],
-            lambda _: torch.full((1, 2), wrong),
-            torch.ones(5, 2),
-            torch.zeros(5),
+            [np.array([3])], lambda _: torch.full((1, 2), wrong), torch.ones(5, 2), torch.zeros(5)
         )
     with pytest.raises(ValueError, match="not finite"):
         cosine_ranks(torch.full((1, 2), torch.nan), torch.ones(3, 2), np.array([0]))
-
-
-def test_the_summary_of_no_ranks_is_nan() -> None:
-    assert np.isnan(RankSummary.of(np.zeros(0, dtype=np.int64)).reciprocal_rank)

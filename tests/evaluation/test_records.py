@@ -17,31 +17,24 @@ TALE = AnonymizedDocument(
 OTHER = AnonymizedDocument(name="other", sentences=[[1, 1], [1]])
 SCORES = [-np.arange(1.0, 14.0), -np.arange(1.0, 6.0)]
 BOTH = Records.of([TALE, OTHER], SCORES)
+RECORDS = Records.of([TALE], SCORES[:1])
 
 
-@pytest.fixture
-def records() -> Records:
-    return Records.of([TALE], SCORES[:1])
-
-
-def test_every_token_and_sentence_end_has_a_record(records: Records) -> None:
-    assert records.token == (
+def test_every_token_and_sentence_end_has_a_record_that_counts_as_a_reader_would() -> None:
+    assert RECORDS.token == (
         ["[1]", "met", "[2]", ".", "<eos>", "then", "[1]", "[2]", "left", "<eos>"]
         + ['"', "[1]", "<eos>"]
     )
-    assert records.sentence.tolist() == [1] * 5 + [2] * 5 + [3] * 3
-    assert records.position.tolist() == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3]
+    assert RECORDS.sentence.tolist() == [1] * 5 + [2] * 5 + [3] * 3
+    assert RECORDS.position.tolist() == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3]
+    assert RECORDS.occurrence.tolist() == [1, 0, 1, 0, 0, 0, 2, 2, 0, 0, 0, 3, 0]
+    assert RECORDS.follows.tolist() == [0, 1, 0, 2, 0, 0, 0, 1, 2, 0, 0, 0, 1]
+    assert RECORDS.follows_occurrence.tolist() == [0, 1, 0, 1, 0, 0, 0, 2, 2, 0, 0, 0, 3]
+    assert RECORDS.antecedents.tolist() == [0, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
 
 
-def test_occurrences_and_antecedents_are_counted_as_a_reader_would(records: Records) -> None:
-    assert records.occurrence.tolist() == [1, 0, 1, 0, 0, 0, 2, 2, 0, 0, 0, 3, 0]
-    assert records.follows.tolist() == [0, 1, 0, 2, 0, 0, 0, 1, 2, 0, 0, 0, 1]
-    assert records.follows_occurrence.tolist() == [0, 1, 0, 1, 0, 0, 0, 2, 2, 0, 0, 0, 3]
-    assert records.antecedents.tolist() == [0, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
-
-
-def test_groups_sum_what_the_paper_says(records: Records) -> None:
-    scores = score_groups(records)
+def test_groups_sum_what_the_paper_says() -> None:
+    scores = score_groups(RECORDS)
 
     assert {group: score["tokens"] for group, score in scores.items()} == {
         "all": 13,
@@ -55,73 +48,54 @@ def test_groups_sum_what_the_paper_says(records: Records) -> None:
     assert scores["all"]["perplexity"] == pytest.approx(np.exp(7))
 
 
-def test_a_file_of_records_reads_back_as_it_was(records: Records, tmp_path: Path) -> None:
-    records.write(tmp_path / "records.csv")
+def test_a_file_of_records_reads_back_as_it_was(tmp_path: Path) -> None:
+    RECORDS.write(tmp_path / "records.csv")
 
     again = Records.read(tmp_path / "records.csv")
 
-    assert again.token == records.token
-    assert again.document == records.document
-    np.testing.assert_array_equal(again.log_probability, records.log_probability)
-    np.testing.assert_array_equal(again.follows_occurrence, records.follows_occurrence)
+    assert again.token == RECORDS.token
+    assert again.document == RECORDS.document
+    np.testing.assert_array_equal(again.log_probability, RECORDS.log_probability)
+    np.testing.assert_array_equal(again.follows_occurrence, RECORDS.follows_occurrence)
 
 
-def test_a_model_that_scores_too_few_tokens_is_caught() -> None:
+def test_too_few_scores_and_scores_that_are_not_finite_are_refused() -> None:
     with pytest.raises(ValueError, match="12 log-probabilities, expected 13"):
         Records.of([TALE], [SCORES[0][:-1]])
-
-
-def test_no_perplexity_comes_from_numbers_that_are_not_finite() -> None:
     with pytest.raises(ValueError, match="not finite"):
         Records.of([OTHER], [np.array([-1.0, -1.0, -1.0, -1.0, np.nan])])
 
 
-def test_a_single_token_is_listed_under_a_group_that_contains_it(records: Records) -> None:
-    masks = groups_of(records.occurrence, records.follows)
+def test_a_single_token_is_listed_under_a_group_that_contains_it() -> None:
+    masks = groups_of(RECORDS.occurrence, RECORDS.follows)
 
-    listed = list(map(group_of, records.occurrence.tolist(), records.follows.tolist()))
+    listed = list(map(group_of, RECORDS.occurrence.tolist(), RECORDS.follows.tolist()))
 
     assert all(masks[group][i] for i, group in enumerate(listed))
     assert Group.ALL not in listed
     assert listed[7] == Group.REAPPEARING  # an entity right after an entity
 
 
-def test_figure_4_takes_all_tokens_by_their_place_in_the_document() -> None:
-    curve = curve_of(BOTH, "position", edges=(1, 4, 10))
+@pytest.mark.parametrize(
+    ("figure", "edges", "tokens", "nats"),
+    [
+        ("position", (1, 4, 10), [3 + 3, 6 + 2, 4], [6 + 6, 39 + 9, 10 + 11 + 12 + 13]),
+        ("occurrence", (1, 2, 3), [3, 3, 2], [2 + 4 + 2, 8 + 9 + 3, 13 + 5]),
+        ("antecedents", (1, 2, 3), [2, 3, 0], [2 + 4, 7 + 8 + 12, 0]),
+    ],
+)
+def test_figures_4_to_6_show_their_own_tokens(
+    figure: str, edges: tuple[int, ...], tokens: list[int], nats: list[int]
+) -> None:
+    curve = curve_of(BOTH, figure, edges)
 
-    assert curve.tokens.tolist() == [3 + 3, 6 + 2, 4]
-    assert curve.nats.tolist() == [6 + 6, 39 + 9, 10 + 11 + 12 + 13]
+    assert (curve.tokens.tolist(), curve.nats.tolist()) == (tokens, nats)
 
 
 def test_a_document_of_the_same_name_begins_anew() -> None:
     twice = Records.of([TALE, TALE], [SCORES[0], SCORES[0]])
 
     assert curve_of(twice, "position", edges=(1, 13, 14)).tokens.tolist() == [24, 2, 0]
-
-
-def test_figure_5_takes_tokens_after_an_entity_by_its_occurrence() -> None:
-    curve = curve_of(BOTH, "occurrence", edges=(1, 2, 3))
-
-    assert curve.tokens.tolist() == [3, 3, 2]
-    assert curve.nats.tolist() == [2 + 4 + 2, 8 + 9 + 3, 13 + 5]
-
-
-def test_figure_6_takes_reappearing_entities_by_their_antecedents() -> None:
-    curve = curve_of(BOTH, "antecedents", edges=(1, 2, 3))
-
-    assert curve.tokens.tolist() == [2, 3, 0]
-    assert curve.nats.tolist() == [2 + 4, 7 + 8 + 12, 0]
-
-
-def test_perplexity_is_that_of_the_bins_tokens_and_nan_without_any(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(uncertainty, "FEWEST", 1)
-
-    perplexity = band([curve_of(BOTH, "antecedents", edges=(1, 2, 3))]).mean
-
-    assert perplexity[:2].tolist() == pytest.approx([np.exp(3), np.exp(9)])
-    assert np.isnan(perplexity[2])
 
 
 def test_a_band_is_the_mean_and_standard_error_over_runs_without_tiny_bins() -> None:

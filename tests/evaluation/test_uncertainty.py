@@ -128,13 +128,10 @@ def test_parts_of_a_document_are_drawn_together() -> None:
     ("settings", "name", "document"),
     [
         ({"max_sentences": 28}, "GUM_bio/2", "GUM_bio"),
-        ({"max_sentences": 28}, "GUM_bio", "GUM_bio"),
-        ({"max_sentences": None}, "news/2", "news/2"),
         ({"max_sentences": 0, "reading": {"format": "jsonlines"}}, "news:2", "news:2"),
         ({"max_sentences": None, "reading": {"format": "conll2012"}}, "bc/x:1", "bc/x"),
         ({"max_sentences": 9, "reading": {"format": "conll2012"}}, "bc/x:1/2", "bc/x"),
         ({"joined": {}}, "ontogum/GUM_bio/2", "ontogum/GUM_bio"),
-        ({"joined": {}}, "ontonotes/bc/x:1", "ontonotes/bc/x"),
         ({"joined": {}}, "ontonotes/bc/x:1/2", "ontonotes/bc/x"),
         ({"stories": 3}, "storyworld-test-2", "storyworld-test-2"),
     ],

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-import torch
 
 from dntm.corpus.document import AnonymizedDocument, Gap, Token
 from dntm.corpus.entity_slots import encode
@@ -90,15 +89,3 @@ def test_likelihoods_are_those_of_the_text_with_each_candidate(
     for values, pairs in zip(found, expected, strict=True):
         both = np.array(pairs).reshape(-1, 2).T
         np.testing.assert_allclose(np.stack(values), both, atol=1e-11, rtol=0)
-
-
-def test_entities_that_the_model_cannot_distinguish_are_equally_likely() -> None:
-    model = build("baseline").float()
-    with torch.no_grad():
-        for table in (model.x.weight, model.output.weight, model.output.b):
-            table[3:6] = table[3]
-
-    [found] = Scorer(model, VOCABULARY).complete([(TEXTS[4], [Gap(1, 0, 2, 2, (1, 2))])])
-
-    assert found.gap[0] == found.gap[1]
-    assert found.rest[0] == found.rest[1]

@@ -155,17 +155,18 @@ def test_a_scorer_has_no_dropout_and_leaves_the_model_in_its_mode() -> None:
 
 def test_embeddings_after_each_mention_are_those_of_the_reference() -> None:
     model = build()
-    reference, text = reference_of(model), [[BOS, 7, A, EOS], [BOS, B, 8, A, EOS], [BOS, A, EOS]]
+    reference = reference_of(model)
+    text = [[BOS, 7, A, EOS], [BOS, B, 8, A, EOS], *[[BOS, 9, EOS]] * 40, [BOS, A, 7, EOS]]
 
-    [found] = Scorer(model, VOCABULARY).mention_embeddings([text])
+    found, short = Scorer(model, VOCABULARY).mention_embeddings([text, text[:2]])
 
     assert found.row.tolist() == [A, B, A, A]
-    state, mention = reference.begin(), 0
+    state, x = reference.begin(), iter(found.x)
     for sentence in text:
         _, state = reference.read([sentence], state)
         for row in filter(reference.is_entity, sentence):
-            torch.testing.assert_close(found.x[mention], reference.x(row, state.entities))
-            mention += 1
+            torch.testing.assert_close(next(x), reference.x(row, state.entities))
+    torch.testing.assert_close(short.x, found.x[:3])
 
 
 @pytest.mark.parametrize("layers", [1, 2, 4])

@@ -129,10 +129,8 @@ def test_a_transformer_agrees_with_its_reference(
 @pytest.mark.parametrize(
     ("core", "variant", "extensions"),
     [
-        ("lstm", "both", ("entity-residual", "salience", "unseen-pooling")),
         ("lstm", "baseline", ("salience", "entity-nlm")),
         ("transformer", "both", ("entity-residual", "salience", "unseen-pooling")),
-        ("transformer", "baseline", ("entity-nlm",)),
     ],
 )
 def test_gradients_of_a_later_window_stop_at_its_beginning(
@@ -161,21 +159,6 @@ def test_gradients_of_a_later_window_stop_at_its_beginning(
             for p, step in pairs:
                 p.add_(step)
         assert slope == pytest.approx((losses[0] - losses[1]) / 2, rel=1e-6)
-
-
-@pytest.mark.parametrize("extensions", [(), ("salience", "entity-residual")])
-def test_gradients_pass_through_a_state_that_was_not_detached(
-    extensions: tuple[Extension, ...],
-) -> None:
-    model = build("both", "gru-relu", extensions)
-    reference = reference_of(model)
-    backward(-torch.stack(reference.read(LONG, reference.begin())[0]).sum())
-
-    first, read = model.loss(model.plan([LONG[:3]]), model.initial_state(1))
-    second, _ = model.loss(model.plan([LONG[3:]], [False]), read.after)
-    backward(first + second)
-
-    assert_equal_gradients(model, reference)
 
 
 class Exchanged(Reference):

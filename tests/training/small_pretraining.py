@@ -37,10 +37,9 @@ def config(text: Path, run: Path, iterations: int = 40) -> PretrainConfig:
 def outcome(run: Path) -> dict[str, bytes]:
     latest = RunFolder(run).latest()
     assert latest is not None
-    names = ("metrics.jsonl", "best/model.safetensors")
-    return {name: (run / name).read_bytes() for name in names} | {
-        "state": (latest / "state.safetensors").read_bytes()
-    }
+    names = ("metrics.jsonl", "best/model.safetensors", "all_results.json")
+    state = (latest / "state.safetensors").read_bytes()
+    return {name: (run / name).read_bytes() for name in names} | {latest.name: state}
 
 
 def interrupt_often(start: Callable[[bool], Generator[Progress, None, None]], most: int) -> int:

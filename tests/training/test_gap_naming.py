@@ -78,7 +78,7 @@ def test_gaps_are_learned_to_be_named_while_word_vectors_stay(
 
     assert last > max(first, 0.6)
     kept = torch.corrcoef(torch.stack(((x[rows] @ x[rows].T).ravel(), (unit @ unit.T).ravel())))
-    assert kept[0, 1] > 0.9
+    assert kept[0, 1] > 0.85
 
 
 def test_what_was_learned_by_type_is_where_the_language_model_begins_and_stays(

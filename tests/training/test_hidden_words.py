@@ -21,7 +21,8 @@ from dntm.training.processes import Processes
 from dntm.training.state import TrainingState
 
 FILLERS = tuple(f"filler{i}" for i in range(FREQUENT))
-WORDS = Vocabulary((*FILLERS, "dog", "barks", "cat", "mews", "china"), entities=6)
+WORDS = Vocabulary((*FILLERS, "held", "dog", "cat", "mews", "china"), entities=6)
+"""The word after the fillers is held out, so it is never hidden."""
 ALONE = Processes(0, 1, torch.device("cpu"))
 
 
@@ -47,9 +48,9 @@ HIDDEN = {
         document([["dog", 1], [1, "dog", 2]], "the mayor", "he", "unheard"),
         [["[1]", "[2]"], ["[2]", "[1]", "[3]"]],
     ),
-    "words that are frequent or occur once are never hidden": (
-        document([["filler3", "filler3", "cat"]]),
-        [["filler3", "filler3", "cat"]],
+    "words that are frequent, held out or occur once are never hidden": (
+        document([["filler3", "filler3", "cat", "held", "held"]]),
+        [["filler3", "filler3", "cat", "held", "held"]],
     ),
 }
 

@@ -7,16 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from dntm.cli.main import main
 from dntm.corpus.token_store import StoreConfig, TokenStore, build_store
-from dntm.model.sentence_completion import SentenceCompletion
 from dntm.training import run_folder
-from dntm.training.batches import Negatives, SentenceBatch, SentenceBatches
+from dntm.training.batches import Negatives, SentenceBatches
 from dntm.training.pretraining import pretrain_run
-from dntm.training.run_folder import RunFolder
-from dntm.training.state import Diverged
 from tests.training.small_pretraining import (
     config,
     interrupt_often,
@@ -84,22 +80,6 @@ def test_negatives_follow_the_smoothed_counts() -> None:
     np.testing.assert_allclose(shares, negatives.share, atol=0.01)
 
 
-def test_shares_of_a_batch_make_up_the_whole(text: Path, tmp_path: Path) -> None:
-    build_store([text], tmp_path / "s", StoreConfig(min_count=1))
-    store = TokenStore.open(tmp_path / "s")
-    sentences = store.sentences(np.arange(7))
-    draw = np.random.default_rng(1).integers
-    batch = SentenceBatch(sentences, draw(0, len(store.vocabulary), (sum(map(len, sentences)), 3)))
-    model = SentenceCompletion(len(store.vocabulary), 6, 5, torch.Generator().manual_seed(1))
-
-    parts = [batch.share(rank, 3) for rank in range(3)]
-
-    assert sum(part.words for part in parts) == batch.words
-    whole = model(batch.sentences, batch.negatives)
-    added = sum(model(part.sentences, part.negatives) for part in parts)
-    torch.testing.assert_close(added, whole)
-
-
 def options(text: Path, run: Path) -> list[str]:
     return [
         *("--text", str(text), "--output-dir", str(run), "--store.min-count", "1"),
@@ -114,14 +94,3 @@ def test_two_processes_give_the_losses_of_one(text: Path, tmp_path: Path) -> Non
 
     assert together.returncode == 0, together.stderr
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-5)
-
-
-def test_a_pretraining_that_diverges_hands_nothing_over(text: Path, tmp_path: Path) -> None:
-    settings = config(text, tmp_path / "run")
-    wild = replace(settings.training, learning_rate=1e30, average=0.0)
-
-    with pytest.raises(Diverged, match="smaller learning rate"):
-        list(pretrain_run(replace(settings, training=wild)))
-
-    assert not (tmp_path / "run" / "best").exists()
-    assert RunFolder(tmp_path / "run").latest() is None

@@ -11,10 +11,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from dntm.model.config import ModelConfig
-from dntm.model.fast.window import windows
-from dntm.model.language_model import DynamicTextModel
-from dntm.training.batches import tokens_of_windows
 from dntm.training.processes import Interrupted, stop_signals
 from dntm.training.run_folder import RunFolder
 from tests.training.test_training import dataset  # noqa: F401 (a fixture)
@@ -96,16 +92,6 @@ def test_a_signal_after_the_last_batch_is_not_lost() -> None:
 
     with pytest.raises(Interrupted):
         run()
-
-
-def test_window_token_counts_are_those_of_the_predictions() -> None:
-    model = DynamicTextModel(ModelConfig(vocabulary=10, entities=2, embedding_dim=4, hidden_dim=4))
-    documents = [[[1, 3, 7, 2], [1, 2], [1, 5, 2]], [[1, 9, 2]]]
-
-    counts = tokens_of_windows(documents, 2)
-
-    pieces = [model.plan(text.sentences, text.continues) for text in windows(documents, 2)]
-    assert counts == [len(piece.layout.targets) for piece in pieces]
 
 
 def goes_beyond(run: Path, before: str) -> bool:

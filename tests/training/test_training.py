@@ -27,7 +27,7 @@ from dntm.training.processes import Interrupted
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import Diverged
 from tests.model.small import build
-from tests.training.small_pretraining import interrupt_often
+from tests.training.small_pretraining import interrupt_often, outcome
 
 VARIANTS: tuple[Variant, ...] = ("baseline", "both")
 ACTS = {"smith": "forged iron", "baker": "kneaded dough", "bard": "sang songs"}
@@ -82,16 +82,6 @@ def config(dataset: Path, run: Path, variant: Variant = "both") -> dntm.TrainCon
     )
 
 
-def outcome(run: Path) -> dict[str, bytes]:
-    names = ("metrics.jsonl", "best/model.safetensors", "all_results.json")
-    latest = RunFolder(run).latest()
-    assert latest is not None
-    return {name: (run / name).read_bytes() for name in names} | {
-        "state": (latest / "state.safetensors").read_bytes(),
-        "step": latest.name.encode(),
-    }
-
-
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_model_learns_all_that_a_sentence_tells(
@@ -107,17 +97,7 @@ def test_a_model_learns_all_that_a_sentence_tells(
     assert perplexity < 1.2 * without_memory
 
 
-def test_loading_a_run_gives_its_best_weights(few: Path, tmp_path: Path) -> None:
-    results = dntm.train(config(few, tmp_path / "run"))
-
-    model = dntm.load(tmp_path / "run")
-
-    documents = list(dntm.Dataset.open(few).documents("dev"))
-    nats = -sum(float(scores.sum()) for scores in model.score(documents))
-    assert nats == pytest.approx(results["splits"]["dev"]["all"]["nats"], rel=1e-6)
-
-
-def test_training_never_reads_the_test_split(
+def test_results_are_those_of_the_best_weights_and_the_test_split_is_never_read(
     few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
@@ -131,6 +111,9 @@ def test_training_never_reads_the_test_split(
 
     results = dntm.train(config(few, tmp_path / "run"))
 
+    scores = dntm.load(tmp_path / "run").score(dntm.Dataset.open(few).documents("dev"))
+    nats = -sum(float(values.sum()) for values in scores)
+    assert nats == pytest.approx(results["splits"]["dev"]["all"]["nats"], rel=1e-6)
     assert set(opened) == {"train", "dev"}
     assert list(results["splits"]) == ["dev"]
 
@@ -215,19 +198,6 @@ def test_parameter_counts_tell_what_was_trained(few: Path, tmp_path: Path, *, fr
 
     fixed = sum(p.numel() for p in model.memory.encoder.parameters()) if freeze else 0
     assert counts["finetuned"] == counts["total"] - fixed
-
-
-def test_a_dynamic_model_can_start_from_a_baseline(few: Path, tmp_path: Path) -> None:
-    dntm.train(config(few, tmp_path / "a", "baseline"))
-    settings = replace(config(few, tmp_path / "d"), start_from=tmp_path / "a")
-
-    vocabulary = dntm.Dataset.open(few).vocabulary
-    model = initial_model(settings.for_vocabulary(vocabulary), vocabulary)
-
-    trained = dict(dntm.load(tmp_path / "a").model.named_parameters())
-    started = dict(model.named_parameters())
-    assert set(trained) < set(started)
-    assert all(started[name].equal(value) for name, value in trained.items())
 
 
 @pytest.mark.parametrize("tied", [False, True])

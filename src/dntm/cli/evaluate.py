@@ -285,31 +285,26 @@ class Evaluate(Computing):
         }
 
     def _cloze(self, models: list[str], corpus: str | None) -> dict[str, Any]:
+        if NGRAM in models:
+            raise ValueError("ngram has no memory of entities and cannot take the cloze test")
         table = {}
         for model in models:
             with self._reading(model, corpus, evict=False) as (dataset, documents):
-                records = self._fill(model, dataset, documents)
+                texts = [ClozeText.of(text) for text in documents]
+                if not any(text.gaps for text in texts):
+                    raise ValueError(
+                        f"{dataset.folder} has no gap in its {self.split} split: "
+                        "expected an entity that is mentioned again after another entity"
+                    )
+                scorer = model_of(folder_of(model), dataset, self.device)
+                scorer.model = scorer.model.without(self.without)
+                bar = tqdm(scorer.complete(texts), model, total=len(texts), unit=" documents")
+                records = ClozeRecords.of(texts, bar)
                 file = re.sub(r"\W+", "-", f"cloze-{self.split}{self._left_out}")
                 self._write(records, file, model, dataset)
             table[model] = summarize_cloze(records)
         print_cloze(f"cloze test on {corpus or self.split}", table)
         return {name: asdict(summary) for name, summary in table.items()}
-
-    def _fill(
-        self, model: str, dataset: Dataset, documents: list[AnonymizedDocument]
-    ) -> ClozeRecords:
-        if model == NGRAM:
-            raise ValueError("ngram has no memory of entities and cannot take the cloze test")
-        texts = [ClozeText.of(text) for text in documents]
-        if not any(text.gaps for text in texts):
-            raise ValueError(
-                f"{dataset.folder} has no gap in its {self.split} split: "
-                "expected an entity that is mentioned again after another entity"
-            )
-        scorer = model_of(folder_of(model), dataset, self.device)
-        scorer.model = scorer.model.without(self.without)
-        bar = tqdm(scorer.complete(texts), model, total=len(texts), unit=" documents")
-        return ClozeRecords.of(texts, bar)
 
 
 def _is_model(word: str) -> bool:

@@ -14,7 +14,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateError
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.vocabulary import load_vocabulary
-from dntm.evaluation.groups import Group
+from dntm.evaluation.groups import Group, score_groups
+from dntm.evaluation.records import records_of
 from dntm.files import folder_of, new_folder
 from dntm.settings import read_json, read_yaml
 
@@ -130,8 +131,6 @@ def _card(run: Path, static: Path | None, note: str) -> str:
 
 def _scores(static: Path, dataset: Path, splits: list[str]) -> dict[str, Any]:
     """The scores of a baseline by split."""
-    from dntm.evaluation.groups import score_groups
-    from dntm.evaluation.records import records_of
     from dntm.model.scorer import Scorer
 
     model, texts = Scorer.load(static), Dataset.open(dataset)

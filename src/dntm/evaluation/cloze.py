@@ -93,11 +93,6 @@ def _gaps(document: AnonymizedDocument) -> Iterator[Gap]:
                     yield Gap(s, p, token, seen[token], candidates)
 
 
-def _quantile(rank: int, candidates: int) -> float:
-    """Eq. 11: the share of the other candidates that are less likely than the true one."""
-    return (candidates - rank) / (candidates - 1)
-
-
 def _rank(text: ClozeText, scores: "Completions") -> Iterator[tuple[str | float, ...]]:
     """The record of each gap, in the order of the fields of ClozeRecords."""
     sizes = [len(gap.candidates) for gap in text.gaps]
@@ -108,15 +103,15 @@ def _rank(text: ClozeText, scores: "Completions") -> Iterator[tuple[str | float,
     for gap, by_sentence, by_rest in zip(text.gaps, whole, rest, strict=False):
         true = gap.candidates.index(gap.entity)
         others, size = np.delete(by_sentence, true), len(gap.candidates)
-        rank, rest_rank = (  # 1 + the number of e- without p(e-) < p(e+)
+        rank, rest_rank = (  # 1 + the number of e- without p(e-) < p(e+); see Eq. 11
             1 + int(np.count_nonzero(np.delete(values, true) > values[true] - TIE))
             for values in (by_sentence, by_rest)
         )
         yield (
             text.document.name,
             *(gap.sentence + 1, gap.position + 1, gap.entity, gap.occurrence, size),
-            *(rank, _quantile(rank, size), rank == 1, by_sentence[true] - others.max()),
-            *(rest_rank, _quantile(rest_rank, size)),
+            *(rank, (size - rank) / (size - 1), rank == 1, by_sentence[true] - others.max()),
+            *(rest_rank, (size - rest_rank) / (size - 1)),
         )
 
 

@@ -31,16 +31,6 @@ _BATCH = 2000
 """Sentences whose contexts are computed at once."""
 
 
-def sif(
-    x: Float[Tensor, "words dim"], share: Float[Tensor, " words"]
-) -> tuple[Float[Tensor, " words"], Float[Tensor, " dim"]]:
-    """The weight a / (a + p(w)) of each word, and the first principal component of weighted x."""
-    weight = SMOOTHING / (SMOOTHING + share)
-    words = weight.unsqueeze(1) * x.double()
-    common: Tensor = torch.linalg.eigh((share.unsqueeze(1) * words).t() @ words)[1][:, -1]
-    return weight.to(x), common.to(x)
-
-
 def context_vectors(
     sentences: Sequence[Sequence[int]],
     x: Float[Tensor, "vocabulary dim"],
@@ -91,9 +81,12 @@ def bag_of_words(model: Scorer) -> WordBaseline:
     counts = 1 / torch.arange(1, 1 + len(x) - first, dtype=torch.float64)
     if model.vocabulary.counts:
         counts = torch.tensor(model.vocabulary.counts[first:], dtype=torch.float64)
-    weights, common = sif(words[first:], counts / counts.sum().clamp(min=1))
-    removal = torch.eye(len(common)) - torch.outer(common, common)
-    return WordBaseline(words, torch.cat((x.new_zeros(first), weights)), removal)
+    share = counts / counts.sum().clamp(min=1)
+    weights = SMOOTHING / (SMOOTHING + share)
+    weighted = weights.unsqueeze(1) * words[first:].double()
+    directions = torch.linalg.eigh((share.unsqueeze(1) * weighted).t() @ weighted)[1].to(x)
+    removal = torch.eye(x.shape[1]) - torch.outer(directions[:, -1], directions[:, -1])
+    return WordBaseline(words, torch.cat((x.new_zeros(first), weights.to(x))), removal)
 
 
 def a_la_carte(sentences: Iterable[Sequence[int]], model: Scorer) -> WordBaseline:

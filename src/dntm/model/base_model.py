@@ -10,7 +10,6 @@ mention, and one of their own.
 """
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -67,10 +66,6 @@ class BaseModel:
         """The pieces of a text."""
         found: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return found
-
-    def description(self) -> dict[str, str]:
-        """What an adapter records of its base model."""
-        return {"name": self.name, "revision": self.revision, "sha256": self.sha256}
 
 
 @lru_cache(maxsize=2)
@@ -169,7 +164,7 @@ class BaseEmbedding(DynamicEmbedding):
         self.shared = nn.Parameter(torch.empty(dim))
         self.own = nn.Parameter(torch.empty(entities, dim))
         self.W_dx = None if context_dim is None else nn.Parameter(torch.empty(dim, context_dim))
-        self.rows, self.beginning = entity_rows(entities), _mean(base.x, base.names)
+        self.rows, self.beginning = entity_rows(entities), base.x[list(base.names)].mean(0)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Entities begin near a mean name; the memory begins without effect."""
@@ -184,10 +179,6 @@ class BaseEmbedding(DynamicEmbedding):
         inside = torch.nonzero((entity >= 0) & (entity < len(self.own))).squeeze(1)
         own = nn.functional.embedding(entity[inside], self.own) + self.shared
         return found.index_add(0, inside, own)
-
-
-def _mean(table: Float[Tensor, "pieces dim"], rows: Sequence[int]) -> Float[Tensor, " dim"]:
-    return torch.stack([table[row] for row in rows]).mean(0)
 
 
 def _begin(
@@ -229,7 +220,7 @@ class EntityRows(Term):
         self.shared = nn.Parameter(torch.empty(base.y.shape[1]))
         self.own = nn.Parameter(torch.empty(entities, base.y.shape[1]))
         self.b = nn.Parameter(torch.empty(entities))
-        self.beginning = _mean(base.y, base.names)
+        self.beginning = base.y[list(base.names)].mean(0)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Entities begin near a mean name."""

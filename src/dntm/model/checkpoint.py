@@ -26,7 +26,7 @@ from torch import Tensor
 
 from dntm.corpus.vocabulary import VOCABULARY_FILES, Vocabulary, saved_settings
 from dntm.files import follow_umask, new_folder
-from dntm.model.base_model import BaseModel, load_base
+from dntm.model.base_model import load_base
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
 from dntm.settings import cut, read_json
@@ -68,7 +68,8 @@ def write_checkpoint(
     header = {"model_type": MODEL_TYPE, "format_version": FORMAT_VERSION}
     settings = header | asdict(model.config)
     if model.config.is_pretrained:
-        settings[BASE] = load_base(model.config.core).description()
+        base = load_base(model.config.core)
+        settings[BASE] = {"name": base.name, "revision": base.revision, "sha256": base.sha256}
     parameters = _parameters(model)
     if half:
         parameters = {name: value.half() for name, value in parameters.items()}
@@ -90,13 +91,17 @@ def write_files(
 def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:
     """Read a checkpoint; the model is in evaluation mode."""
     _require(directory, CONFIG, WEIGHTS)
-    config, base = _config(directory / CONFIG)
-    if base is not None:
-        _check_base(base, load_base(config.core), directory)
-        settings = saved_settings(directory / VOCABULARY)
-        vocabulary: Vocabulary = load_base(config.core).vocabulary(
-            config.entities, settings=settings
-        )
+    config, recorded = _config(directory / CONFIG)
+    vocabulary: Vocabulary
+    if recorded is not None:
+        base, settings = load_base(config.core), saved_settings(directory / VOCABULARY)
+        expected = recorded.get("sha256") if isinstance(recorded, dict) else None
+        if expected != base.sha256:
+            raise ValueError(
+                f"{directory} was trained on other weights than those of {base.name}: "
+                f"sha256 {cut(str(expected), 12)}, found {cut(base.sha256, 12)}"
+            )
+        vocabulary = base.vocabulary(config.entities, settings=settings)
     else:
         _require(directory, VOCABULARY)
         vocabulary = Vocabulary.load(directory / VOCABULARY, entities=config.entities)
@@ -104,7 +109,10 @@ def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:
         raise ValueError(
             f"{directory / VOCABULARY}: {len(vocabulary)} rows, expected {config.vocabulary}"
         )
-    weights = _weights(config, directory / WEIGHTS)
+    weights = load_tensors(directory / WEIGHTS)
+    check_weights(weights, directory / WEIGHTS)
+    with torch.device("meta"):
+        check_shapes(weights, _parameters(DynamicTextModel(config)), directory / WEIGHTS)
     model = DynamicTextModel(config)
     model.load_state_dict(weights, strict=False)
     return model.eval(), vocabulary
@@ -114,16 +122,6 @@ def _require(directory: Path, *names: str) -> None:
     for name in names:
         if not (directory / name).is_file():
             raise ValueError(f"{directory / name} is missing, expected a folder with a checkpoint")
-
-
-def _check_base(recorded: object, base: BaseModel, directory: Path) -> None:
-    """ValueError if an adapter was trained on another base model."""
-    expected = recorded.get("sha256") if isinstance(recorded, dict) else None
-    if expected != base.sha256:
-        raise ValueError(
-            f"{directory} was trained on other weights than those of {base.name}: "
-            f"sha256 {cut(str(expected), 12)}, found {cut(base.sha256, 12)}"
-        )
 
 
 def _parameters(model: DynamicTextModel) -> dict[str, Tensor]:
@@ -152,16 +150,6 @@ def _config(path: Path) -> tuple[ModelConfig, object]:
     if config.is_pretrained != (base is not None):
         raise ValueError(f"{path}: core {config.core!r:.80}, but base is {base!r:.80}")
     return config, base
-
-
-def _weights(config: ModelConfig, path: Path) -> dict[str, Tensor]:
-    """The weights of a file, checked against the shapes of the model."""
-    loaded = load_tensors(path)
-    check_weights(loaded, path)
-    with torch.device("meta"):
-        expected = _parameters(DynamicTextModel(config))
-    check_shapes(loaded, expected, path)
-    return loaded
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path, *, other_files: str = "") -> None:

@@ -4,6 +4,7 @@ The defaults are the paper's model D with GRU-ReLU merging. This module does not
 that the command line can show its help at once.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -94,59 +95,42 @@ class ModelConfig:
         # One order, whatever order they are named in: each term sees what earlier ones added.
         in_order = tuple(name for name in get_args(Extension) if name in self.extensions)
         object.__setattr__(self, "extensions", in_order)
+        for problem in self._problems():
+            raise ValueError(problem)
+
+    def _problems(self) -> Iterator[str]:
+        """What is wrong with the settings."""
+        x, h, variant = self.embedding_dim, self.hidden_dim, self.variant
         for name in _SIZES:
             size = getattr(self, name)
             if not (name == "core_dim" and size is None) and not 1 <= size <= LARGEST_SIZE:
-                raise ValueError(f"{name} is {size!r:.40}, expected 1 to {LARGEST_SIZE:,}")
+                yield f"{name} is {size!r:.40}, expected 1 to {LARGEST_SIZE:,}"
         for name in _DROPOUTS:
             if not 0 <= (share := getattr(self, name)) < 1:
-                raise ValueError(f"{name} is {share!r}, expected at least 0 and below 1")
+                yield f"{name} is {share!r}, expected at least 0 and below 1"
         if self.vocabulary <= entity_rows(self.entities).stop:
-            raise ValueError(
-                f"vocabulary is {self.vocabulary}, expected more than its {len(SPECIALS)} special "
-                f"and {self.entities} entity rows"
-            )
-        for name in NEED_DYNAMIC_INPUT:
-            if name in self.extensions and not self.dynamic_input:
-                raise ValueError(
-                    f"extension {name} with variant {self.variant!r}, expected a variant with "
-                    "dynamic input (B or D)"
-                )
-        if "word-attention" in self.extensions and self.variant == "baseline":
-            raise ValueError(
-                "extension word-attention with variant 'baseline', which has no context encoder"
-            )
-        if "entity-nlm" in self.extensions and self.variant != "baseline":
-            raise ValueError(
-                f"extension entity-nlm with variant {self.variant!r}, expected the baseline "
-                "(A): it has entity states of its own"
-            )
-        if self.tied and self.embedding_dim != self.hidden_dim:
-            raise ValueError(
-                f"tied embeddings with embedding_dim {self.embedding_dim} and hidden_dim "
-                f"{self.hidden_dim}, expected equal sizes"
-            )
-        if self.is_pretrained and (odd := {*_NEED_WORDS} & {*self.extensions}):
-            raise ValueError(
-                f"extension {min(odd)} with core {self.core!r}: it needs one row per word, and a "
-                "pretrained core has pieces"
-            )
+            special = f"{len(SPECIALS)} special and {self.entities} entity rows"
+            yield f"vocabulary is {self.vocabulary}, expected more than its {special}"
+        for name in self.extensions:
+            given = f"extension {name} with variant {variant!r}"
+            if name in NEED_DYNAMIC_INPUT and not self.dynamic_input:
+                yield f"{given}, expected a variant with dynamic input (B or D)"
+            if name == "word-attention" and variant == "baseline":
+                yield f"{given}, which has no context encoder"
+            if name == "entity-nlm" and variant != "baseline":
+                yield f"{given}, expected the baseline (A): it has entity states of its own"
+            if name in _NEED_WORDS and self.is_pretrained:
+                pieces = "it needs one row per word, and a pretrained core has pieces"
+                yield f"extension {name} with core {self.core!r}: {pieces}"
+        if self.tied and x != h:
+            yield f"tied embeddings with embedding_dim {x} and hidden_dim {h}, expected equal sizes"
         if self.core_dim is not None and self.core != "lstm":
-            raise ValueError(f"core_dim {self.core_dim} with core {self.core!r}, expected lstm")
-        if self.core == "transformer":
-            self._check_transformer()
-
-    def _check_transformer(self) -> None:
-        if self.embedding_dim != self.hidden_dim:
-            raise ValueError(
-                f"a Transformer with embedding_dim {self.embedding_dim} and hidden_dim "
-                f"{self.hidden_dim}, expected equal sizes"
-            )
-        if self.embedding_dim % self.layers or self.embedding_dim // self.layers % (2 * self.heads):
-            raise ValueError(
-                f"embedding_dim {self.embedding_dim} over layers {self.layers}, expected a "
-                f"multiple of twice the {self.heads} heads for each layer"
-            )
+            yield f"core_dim {self.core_dim} with core {self.core!r}, expected lstm"
+        if self.core == "transformer" and x != h:
+            yield f"a Transformer with embedding_dim {x} and hidden_dim {h}, expected equal sizes"
+        if self.core == "transformer" and x % (self.layers * 2 * self.heads):
+            multiple = f"a multiple of twice the {self.heads} heads for each layer"
+            yield f"embedding_dim {x} over layers {self.layers}, expected {multiple}"
 
     @property
     def is_pretrained(self) -> bool:

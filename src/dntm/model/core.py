@@ -137,28 +137,23 @@ class LSTM(nn.Module):
         narrower = [*[segment.width for segment in segments][1:], 0]
         parts = torch.split(x, [segment.steps * segment.width for segment in segments])
         for part, segment, width in zip(parts, segments, narrower, strict=False):
-            output, h, c = self._run(part.view(segment.steps, segment.width, -1), h, c)
+            output, h, c = torch.lstm(
+                part.view(segment.steps, segment.width, -1),
+                (h.unsqueeze(0), c.unsqueeze(0)),
+                [self.W_ih, self.W_hh, self.b, self.no_bias],
+                has_biases=True,
+                num_layers=1,
+                dropout=0.0,
+                train=torch.is_grad_enabled(),
+                bidirectional=False,
+                batch_first=False,
+            )
+            h, c = h.squeeze(0), c.squeeze(0)
             outputs.append(output.flatten(0, 1))
             last_h.insert(0, h[width:])
             last_c.insert(0, c[width:])
             h, c = h[:width], c[:width]
         return torch.cat(outputs), torch.cat(last_h), torch.cat(last_c)
-
-    def _run(self, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        weights = [self.W_ih, self.W_hh, self.b, self.no_bias]
-        train = torch.is_grad_enabled()
-        states, h, c = torch.lstm(
-            x,
-            (h.unsqueeze(0), c.unsqueeze(0)),
-            weights,
-            has_biases=True,
-            num_layers=1,
-            dropout=0.0,
-            train=train,
-            bidirectional=False,
-            batch_first=False,
-        )
-        return states, h.squeeze(0), c.squeeze(0)
 
     def bind(self) -> Weights:
         """The current weights, prepared for the calls of one window."""
@@ -219,9 +214,9 @@ Keys = tuple[Float[Tensor, "both layers heads _ head_dim"], ...]
 
 @dataclass(frozen=True, slots=True)
 class Past(CarriedState):
-    """The keys and values of each document, which carry no gradients."""
+    """What each document has read, without gradients; in a Transformer, its `Keys`."""
 
-    documents: tuple[Keys, ...]
+    documents: tuple[Any, ...]
 
 
 class Transformer(nn.Module):

@@ -18,7 +18,6 @@ but not through the states in the contexts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +28,7 @@ from torch import Tensor, nn
 from dntm.corpus.vocabulary import BOS
 from dntm.model.base_model import BaseModel
 from dntm.model.config import ModelConfig
-from dntm.model.core import CarriedState, Core, Dropout
+from dntm.model.core import Core, Dropout, Past
 from dntm.model.dynamic_embedding import add_dynamic_terms
 from dntm.model.entity_memory import EntityMemory, MemoryState
 from dntm.model.fast.layout import Layout, indices
@@ -43,20 +42,13 @@ ALTERNATIVES = 16
 """Alternative sentences per call; each needs a copy of the past in memory."""
 
 
-class Past(NamedTuple):
-    """What one document has read, without gradients."""
+class ReadText(NamedTuple):
+    """What one document has read, without gradients; None at its beginning."""
 
     keys: tuple[tuple[Tensor, Tensor], ...]
     """Keys and values of every layer."""
     h: Float[Tensor, "depths hidden_dim"]
     """The last states of the last and the middle layer."""
-
-
-@dataclass(frozen=True, slots=True)
-class PastState(CarriedState):
-    """The past of each document; None at its beginning."""
-
-    documents: tuple[Past | None, ...]
 
 
 class Unread(NamedTuple):
@@ -65,7 +57,7 @@ class Unread(NamedTuple):
     x: Float[Tensor, "time embedding_dim"]
     begins: Bool[np.ndarray, " time"]
     """Whether each token is a <bos>."""
-    past: Past | None
+    past: ReadText | None
 
 
 class ReadOn(NamedTuple):
@@ -74,7 +66,7 @@ class ReadOn(NamedTuple):
     h: Float[Tensor, "time hidden_dim"]
     middle: Float[Tensor, "time hidden_dim"]
     """The states of the middle layer."""
-    past: Past
+    past: ReadText
 
 
 class PretrainedCore(nn.Module):
@@ -94,17 +86,17 @@ class PretrainedCore(nn.Module):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Nothing to draw."""
 
-    def initial(self, documents: int) -> PastState:
+    def initial(self, documents: int) -> Past:
         """Nothing has been read."""
-        return PastState((None,) * documents)
+        return Past((None,) * documents)
 
     def forward(
         self,
         x: Float[Tensor, "places embedding_dim"],
         layout: Layout,
-        state: PastState,
+        state: Past,
         dropout: Dropout,  # noqa: ARG002 (the base model is frozen)
-    ) -> tuple[Float[Tensor, "places hidden_dim"], PastState]:
+    ) -> tuple[Float[Tensor, "places hidden_dim"], Past]:
         """Every h_t, and each document's past after the window."""
         document = layout.document[layout.sentence]
         numbers = np.unique(document).tolist()
@@ -120,7 +112,7 @@ class PretrainedCore(nn.Module):
         for own, number, read in zip(places, numbers, found, strict=True):
             h = h.index_copy(0, indices(own, x), read.h)
             after[number] = read.past
-        return h, PastState(tuple(after))
+        return h, Past(tuple(after))
 
     def read(self, documents: Sequence[Unread]) -> list[ReadOn]:
         """Read the next sentences of some documents.
@@ -143,7 +135,7 @@ class PretrainedCore(nn.Module):
         self,
         x: Float[Tensor, "alternatives time embedding_dim"],
         begins: Bool[np.ndarray, " time"],
-        past: Past | None,
+        past: ReadText | None,
     ) -> list[ReadOn]:
         """Read alternatives with the same past."""
         from transformers import DynamicCache
@@ -170,7 +162,7 @@ class PretrainedCore(nn.Module):
             h = torch.cat((h, torch.stack(depths, 1)), 2)
         states = h.index_select(2, indices(last, h))
         pasts = (
-            Past(
+            ReadText(
                 tuple(
                     (own.keys[i : i + 1].detach(), own.values[i : i + 1].detach())
                     for own in cache.layers
@@ -199,15 +191,6 @@ class CoreMemory(EntityMemory):
         assert self.merging is not None
         self.merging.reset_parameters(generator)
 
-    def contexts(
-        self,
-        before: Float[Tensor, "mentions hidden_dim"],
-        end: Float[Tensor, "mentions hidden_dim"],
-    ) -> Float[Tensor, "mentions context_dim"]:
-        """d'_e from the states before the mentions and at the ends of their sentences."""
-        states = torch.cat((_normalized(before), _normalized(end)), 1)
-        return torch.relu(torch.addmm(self.b_d, states, self.W_hd.t()))
-
     def forward(  # noqa: PLR0917
         self,
         window: Window,
@@ -216,10 +199,10 @@ class CoreMemory(EntityMemory):
         W_dx: Deferred | None,
         dropout: Dropout,
         core: Core,
-        past: PastState,
+        past: Past,
     ) -> tuple[
         Float[Tensor, "states state_dim"],
-        tuple[Float[Tensor, "places hidden_dim"], PastState] | None,
+        tuple[Float[Tensor, "places hidden_dim"], Past] | None,
     ]:
         """The table of all states; without gradients, also the output and the state of the core."""
         assert isinstance(core, PretrainedCore)
@@ -235,8 +218,8 @@ class CoreMemory(EntityMemory):
         state: MemoryState,
         W_dx: Deferred | None,
         core: PretrainedCore,
-        past: PastState,
-    ) -> tuple[Float[Tensor, "places hidden_dim"], Float[Tensor, "places hidden_dim"], PastState]:
+        past: Past,
+    ) -> tuple[Float[Tensor, "places hidden_dim"], Float[Tensor, "places hidden_dim"], Past]:
         """Read left to right, each sentence with the entity states from before the sentence.
 
         Sentences are read together if none of them uses a state that another one updates.
@@ -268,7 +251,7 @@ class CoreMemory(EntityMemory):
                 for m, context in zip(merged.tolist(), inputs, strict=True):
                     previous = table[merges.previous[m]].unsqueeze(0)
                     table[merges.state[m]] = merger.merge(context.unsqueeze(0), previous)[0]
-        return h, middle, PastState(tuple(after))
+        return h, middle, Past(tuple(after))
 
     @staticmethod
     def _together(
@@ -302,8 +285,9 @@ class CoreMemory(EntityMemory):
         layout, sentence = window.layout, window.merges.sentence[merged]
         before = np.searchsorted(layout.sentence, sentence) + window.merges.position[merged] - 1
         ends = np.searchsorted(layout.sentence, sentence, side="right") - 1
-        places = (indices(layout.read[p], middle) for p in (before, ends))
-        return self.contexts(*(middle.index_select(0, own) for own in places))
+        g = (middle.index_select(0, indices(layout.read[p], middle)) for p in (before, ends))
+        states = torch.cat([nn.functional.rms_norm(h, h.shape[1:]) for h in g], 1)
+        return torch.relu(torch.addmm(self.b_d, states, self.W_hd.t()))
 
     def _table(
         self,
@@ -326,7 +310,3 @@ class CoreMemory(EntityMemory):
             table = torch.cat((table, merger.merge(inputs[done:until], states)))
             done = until
         return table
-
-
-def _normalized(h: Float[Tensor, "mentions hidden_dim"]) -> Float[Tensor, "mentions hidden_dim"]:
-    return nn.functional.rms_norm(h, (h.shape[1],))

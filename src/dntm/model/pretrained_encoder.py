@@ -8,7 +8,6 @@ from word vectors (`begin_with`), before pretraining or instead of it.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 import torch
 from jaxtyping import Float
@@ -31,7 +30,7 @@ from dntm.model.config import Merging
 from dntm.model.extensions.naming import naming_term
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
-from dntm.settings import read_json
+from dntm.settings import read_json, typed
 
 FORMAT_VERSION = 3
 LENGTH = 0.3
@@ -81,7 +80,8 @@ class PretrainedEncoder:
         try:
             settings = read_json(path)
             kind, version = settings["model_type"], settings["format_version"]
-            entities, merging = settings["entities"], settings["merging"]
+            merging = typed(Merging | None, settings["merging"], "merging")
+            entities = typed(int, settings["entities"], "entities")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is not a pretraining checkpoint: {error}") from None
         if kind != ENCODER_TYPE or version != FORMAT_VERSION:
@@ -89,12 +89,6 @@ class PretrainedEncoder:
                 f"{path}: {kind!r:.40} of version {version!r:.40}, "
                 f"expected {ENCODER_TYPE!r} of version {FORMAT_VERSION}"
             )
-        if merging is not None and merging not in get_args(Merging):
-            raise ValueError(
-                f"{path}: merging {merging!r:.40}, expected one of {', '.join(get_args(Merging))}"
-            )
-        if type(entities) is not int or entities < 0:
-            raise ValueError(f"{path}: entities {entities!r:.40}, expected a number of rows")
         vocabulary = Vocabulary.load(directory / VOCABULARY, entities=entities)
         tensors = load_tensors(directory / WEIGHTS)
         check_weights(tensors, directory / WEIGHTS)

@@ -32,7 +32,7 @@ from dntm.model.config import Merging
 from dntm.model.context_encoder import ContextEncoder, SentenceWords
 from dntm.model.extensions.naming import Naming
 from dntm.model.extensions.word_attention import WordAttention
-from dntm.model.fast.layout import Segment, lay_out_ragged
+from dntm.model.fast.layout import Segment, indices, lay_out_ragged
 from dntm.model.merging import merging_function
 
 LENGTH_COST = 0.1
@@ -117,7 +117,7 @@ class SentenceCompletion(nn.Module):
         words = np.concatenate(sentences)
         labels = np.concatenate((words[:, None], negatives), 1)[layout.reading]
         rows = np.concatenate((layout.before, layout.after, labels.ravel()))
-        looked_up = nn.functional.embedding(self._indices(rows), self.x)
+        looked_up = nn.functional.embedding(indices(rows, self.x), self.x)
         count = len(words)
         before, after, candidates = torch.split(looked_up, [count, count, labels.size])
         x_hat = self._contexts(layout, sentences, before, after)
@@ -134,7 +134,7 @@ class SentenceCompletion(nn.Module):
         """The context vector of each word's gap, in reading order."""
         layout = lay_out_gaps(sentences)
         x_hat = self._contexts(layout, sentences, *self._around(layout))
-        return torch.empty_like(x_hat).index_copy_(0, self._indices(layout.reading), x_hat)
+        return torch.empty_like(x_hat).index_copy_(0, indices(layout.reading, self.x), x_hat)
 
     def _contexts(
         self,
@@ -157,7 +157,7 @@ class SentenceCompletion(nn.Module):
         here = np.minimum(starts[sentence, None] + time, len(words) - 1)
         rows = np.where(time < lengths[sentence, None], words[here], UNK)
         rows[rows >= len(self.x)] = UNK
-        x = nn.functional.embedding(torch.from_numpy(rows).to(self.x.device), self.x)
+        x = nn.functional.embedding(indices(rows, self.x), self.x)
         return SentenceWords(rows, x, np.abs(time - (gaps - starts[sentence])[:, None]))
 
     def _read(
@@ -170,14 +170,11 @@ class SentenceCompletion(nn.Module):
         zero = before.new_zeros(layout.sequences, encoder.forward_lstm.W_hh.shape[1])
         h_forward, _, _ = encoder.forward_lstm.carry(before, layout.segments, zero, zero)
         h_backward, _, _ = encoder.backward_lstm.carry(after, layout.segments, zero, zero)
-        return h_forward, h_backward.index_select(0, self._indices(layout.mirror))
+        return h_forward, h_backward.index_select(0, indices(layout.mirror, self.x))
 
     def _around(self, layout: GapLayout) -> tuple[Tensor, ...]:
-        rows = self._indices(np.concatenate((layout.before, layout.after)))
+        rows = indices(np.concatenate((layout.before, layout.after)), self.x)
         return torch.split(nn.functional.embedding(rows, self.x), len(layout.before))
-
-    def _indices(self, values: Int[np.ndarray, " some"]) -> Int[Tensor, " some"]:
-        return torch.from_numpy(values).to(self.x.device)
 
 
 class GapNaming(SentenceCompletion):
@@ -230,7 +227,7 @@ class GapNaming(SentenceCompletion):
         texts = np.split(read, np.cumsum([len(s) for s in sentences])[:-1])
         layout = lay_out_gaps(texts)
         h_forward, h_backward = self._read(layout, *self._around(layout))
-        at, answers = self._indices(np.argsort(layout.reading)[named]), words[named]
+        at, answers = indices(np.argsort(layout.reading)[named], self.x), words[named]
         d = self.encoder.contexts(
             h_forward.index_select(0, at),
             h_backward.index_select(0, at),
@@ -244,10 +241,10 @@ class GapNaming(SentenceCompletion):
         length: Tensor = x_hat.norm(dim=1).mean() / self.x.detach().norm(dim=1).mean()
         nats = self.naming.loss(
             x_hat,
-            nn.functional.embedding(self._indices(candidates), self.x),
-            self._indices(np.searchsorted(candidates, answers)),
+            nn.functional.embedding(indices(candidates, self.x), self.x),
+            indices(np.searchsorted(candidates, answers), self.x),
             torch.from_numpy(log_included).to(self.x.device),
-            self._indices(nth + 1),
+            indices(nth + 1, self.x),
         )
         return nats + len(answers) * LENGTH_COST * (length - 1).square()
 
@@ -278,13 +275,13 @@ class GapNaming(SentenceCompletion):
         for n in range(int(nth.max()) + 1):
             gaps = np.flatnonzero(nth == n)
             # The gap before it is of the same word.
-            previous = states.index_select(0, self._indices(gaps - (n > 0)))
-            at = self._indices(gaps)
+            previous = states.index_select(0, indices(gaps - (n > 0), self.x))
+            at = indices(gaps, self.x)
             states = states.index_copy(0, at, merger.merge(inputs.index_select(0, at), previous))
         return states[:, : contexts.shape[1]]
 
     def _around(self, layout: GapLayout) -> tuple[Tensor, ...]:
-        rows = self._indices(np.concatenate((layout.before, layout.after)))
+        rows = indices(np.concatenate((layout.before, layout.after)), self.x)
         met = (rows < len(self.x)).unsqueeze(1)
         x = nn.functional.embedding(rows.clamp(max=len(self.x) - 1), self.x)
         return torch.split(torch.where(met, x, self.b), len(layout.before))

@@ -27,7 +27,6 @@ from dntm.corpus.entity_slots import DocumentRows, encode
 from dntm.corpus.token_store import TokenStore
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary
 from dntm.model.extensions.naming import infrequent, nameable
-from dntm.model.fast.window import EncodedDocument
 from dntm.training.config import PretrainRecipe, Recipe
 
 POOL = 64
@@ -257,15 +256,6 @@ def epoch_batches(documents: int, batch: int, *, seed: int, epoch: int) -> list[
     return [order[start : start + batch].tolist() for start in range(0, documents, batch)]
 
 
-def tokens_of_windows(documents: Sequence[EncodedDocument], truncation: int) -> list[int]:
-    """The number of tokens that each BPTT window of the batch predicts (all but <bos>)."""
-    counts = [0] * -(-max(map(len, documents)) // truncation)
-    for document in documents:
-        for number, sentence in enumerate(document):
-            counts[number // truncation] += len(sentence) - 1
-    return counts
-
-
 class Hiding:
     """Reads known words of a document as entities, at random (beyond the paper).
 
@@ -279,17 +269,12 @@ class Hiding:
 
     def __init__(self, recipe: Recipe, vocabulary: Vocabulary) -> None:
         self.hide, self.reveal = recipe.hide, recipe.reveal
-        if self.is_random and not vocabulary.ends:
+        if (self.hide or self.reveal) and not vocabulary.ends:
             raise ValueError("hide and reveal need one row per word, not pieces of words")
         self.vocabulary, self.lexicon = vocabulary, Lexicon(vocabulary)
         self.nameable = nameable(vocabulary)
         self.words = infrequent(vocabulary)
         """Rows of the words that may be hidden."""
-
-    @property
-    def is_random(self) -> bool:
-        """Whether a document reads differently in each epoch."""
-        return self.hide > 0 or self.reveal > 0
 
     def __call__(self, document: AnonymizedDocument, random: np.random.Generator) -> DocumentRows:
         """Encode the document with some of its words hidden and some of its entities revealed."""
@@ -328,13 +313,8 @@ class Hiding:
             return set()
         counts = Counter(token for sentence in tokens for token in sentence)
         free = self.vocabulary.entities - sum(isinstance(token, int) for token in counts)
-        able = [
-            token
-            for token, count in counts.items()
-            if isinstance(token, str)
-            and count in OCCURRENCES
-            and self.words[self.vocabulary.row(token)]
-        ]
+        often = [t for t, n in counts.items() if isinstance(t, str) and n in OCCURRENCES]
+        able = [token for token in often if self.words[self.vocabulary.row(token)]]
         chosen = [token for token in able if random.random() < self.hide]
         random.shuffle(chosen)
         return set(chosen[: max(free, 0)])

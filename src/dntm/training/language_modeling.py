@@ -13,7 +13,7 @@ token predicted since the last update has the same weight.
 """
 
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +32,7 @@ from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer
 from dntm.model.spelling import Spelling
-from dntm.training.batches import Hiding, epoch_batches, tokens_of_windows
+from dntm.training.batches import Hiding, epoch_batches
 from dntm.training.config import Recipe, TrainConfig
 from dntm.training.initial_weights import fit_to_base, initial_model, with_source_counts
 from dntm.training.processes import Device, Processes, matmul_precision, processes, stop_signals
@@ -84,14 +84,17 @@ def _train(
     config, group, position = run.config, run.group, state.position
     recipe, seed = config.training, config.seed
     step = group.share_gradients(WindowLoss(state.model, recipe))
-    read = _reader(run)
+    hiding = Hiding(recipe, run.vocabulary)
     per_epoch = -(-len(run.train) // recipe.batch)
     due = {-(-per_epoch * (i + 1) // recipe.validations) for i in range(recipe.validations)}
     total = per_epoch * recipe.epochs
     while position.epoch < recipe.epochs:
         batches = epoch_batches(len(run.train), recipe.batch, seed=seed, epoch=position.epoch)
         while position.batch < len(batches):
-            documents = [read(number, position.epoch) for number in batches[position.batch]]
+            documents = [
+                hiding(run.train[number], np.random.default_rng([seed, position.epoch, number]))
+                for number in batches[position.batch]
+            ]
             done = position.epoch * per_epoch + position.batch
             state.set_learning_rate(done / total)
             state.reseed(seed, done, group.rank)
@@ -108,19 +111,6 @@ def _train(
             run.folder.save_if_due(state, stop=stops > 0)
         position.epoch, position.batch = position.epoch + 1, 0
     run.folder.save(state)
-
-
-def _reader(run: _Run) -> Callable[[int, int], DocumentRows]:
-    """A function of a document's number and the epoch; documents that never change are kept."""
-    hiding, seed = Hiding(run.config.training, run.vocabulary), run.config.seed
-
-    def read(number: int, epoch: int) -> DocumentRows:
-        return hiding(run.train[number], np.random.default_rng([seed, epoch, number]))
-
-    if hiding.is_random:
-        return read
-    documents = [read(number, 0) for number in range(len(run.train))]
-    return lambda number, _epoch: documents[number]
 
 
 class WindowLoss(nn.Module):
@@ -163,7 +153,10 @@ def train_batch(
     model = state.model
     model.train()
     nats = 0.0
-    counts = tokens_of_windows([document.sentences for document in documents], recipe.truncation)
+    counts = [
+        sum(len(sentence) - 1 for document in text.sentences for sentence in document)
+        for text in windows([document.sentences for document in documents], recipe.truncation)
+    ]
     mine = documents[group.rank :: group.count]
     texts = windows(
         [document.sentences for document in mine],

@@ -136,14 +136,11 @@ class EntityNLM(Term):
                 index = int(held[text, e])
                 v = base[index] if index < len(base) else moved[index - len(base)]
                 held[text, e] = last[text] = len(base) + len(moved)
-                moved.append(self._moved(v, h[int(layout.read[token])]))
+                h_t = h[int(layout.read[token])]
+                delta = torch.sigmoid(h_t @ self.W_delta @ v)
+                moved.append(nn.functional.normalize(delta * v + (1 - delta) * h_t, dim=0))
             entity[token], current[token] = held[text], last[text]
         table = torch.cat((base, *(v.unsqueeze(0) for v in moved)))
         after = table.index_select(0, torch.from_numpy(held.ravel()).to(h.device))
         ending = table.index_select(0, torch.from_numpy(last).to(h.device))
         return table, entity, current, (after.view_as(state.v), ending)
-
-    def _moved(self, v: Float[Tensor, " dim"], h: Float[Tensor, " dim"]) -> Float[Tensor, " dim"]:
-        """The vector of an entity after a mention."""
-        delta = torch.sigmoid(h @ self.W_delta @ v)
-        return nn.functional.normalize(delta * v + (1 - delta) * h, dim=0)

@@ -88,17 +88,11 @@ def best_weight(model: Float[np.ndarray, " tokens"], cached: Float[np.ndarray, "
 
 def _values(document: AnonymizedDocument, vocabulary: Vocabulary) -> Int[np.ndarray, " tokens"]:
     """The predicted tokens: the row of a word, -k for entity k."""
-    return np.array(
-        [
-            value
-            for sentence in document.sentences
-            for value in (
-                *(vocabulary.row(t) if isinstance(t, str) else -t for t in sentence),
-                EOS,
-            )
-        ],
-        dtype=np.int64,
-    )
+    found: list[int] = []
+    for sentence in document.sentences:
+        found += (vocabulary.row(t) if isinstance(t, str) else -t for t in sentence)
+        found.append(EOS)
+    return np.array(found, dtype=np.int64)
 
 
 def _recall(

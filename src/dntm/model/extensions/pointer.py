@@ -141,18 +141,6 @@ class CacheEntries(NamedTuple):
     hidden: Bool[Tensor, "positions entries"]
     """Entries that a position cannot see."""
 
-    def similarity(
-        self, queries: Float[Tensor, "positions hidden_dim"]
-    ) -> Float[Tensor, "positions entries"]:
-        """The product of each query with every key."""
-        return torch.cat([queries @ keys.t() for keys in self.keys], 1)
-
-    def same_token(self) -> tuple[Int[Tensor, " pairs"], Int[Tensor, " pairs"]]:
-        """The pairs of a position and an entry with w_i = w_t."""
-        pairs = np.nonzero(self.tokens == self.current[:, None])
-        position, entry = (torch.from_numpy(p).to(self.values.device) for p in pairs)
-        return position, entry
-
 
 def lookup(
     window: Window,
@@ -259,7 +247,8 @@ class Pointer(Term):
     ) -> Float[Tensor, "positions entries"]:
         """a_i of every entry at each position; z are the logits of all entities."""
         values, entities = entries.values, entity_rows(z.shape[1])
-        found = entries.similarity(self.theta * h + (h @ self.W_q.t()) @ self.W_k)
+        queries = self.theta * h + (h @ self.W_q.t()) @ self.W_k
+        found = torch.cat([queries @ keys.t() for keys in entries.keys], 1)
         # The rest in place: positions times entries may be millions.
         words, word = torch.unique(values.clamp(min=0), return_inverse=True)
         fit = torch.addmm(self.v, h, self.W_v.t()) @ x.detach().index_select(0, words).t()
@@ -267,7 +256,8 @@ class Pointer(Term):
         found.add_(fit.index_select(1, word))
         after_entity = (entries.current >= entities.start) & (entries.current < entities.stop)
         kappa = self.kappa[torch.from_numpy(after_entity.astype(np.int64)).to(h.device)]
-        position, entry = entries.same_token()
+        pairs = np.nonzero(entries.tokens == entries.current[:, None])
+        position, entry = (indices(p, h) for p in pairs)
         found.index_put_((position, entry), kappa.index_select(0, position), accumulate=True)
         column, entity = entity_columns(values, z.shape[1])
         found.index_add_(1, column, self.gamma * z.detach().index_select(1, entity))

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor, nn
+from jaxtyping import Int
+from torch import nn
 
 from dntm.corpus.entity_slots import NOBODY
 from dntm.corpus.vocabulary import BOS, entity_rows
@@ -146,13 +146,8 @@ class Salience(Term):
     def forward(
         self, query: Query, seen: Mentions, positions: Int[np.ndarray, " positions"]
     ) -> Query:
-        """Add the logits of entities mentioned before."""
-        return query.add(self.logits(query.h, seen.at(positions)))
-
-    def logits(
-        self, h: Float[Tensor, "tokens dim"], mentions: Mentions
-    ) -> Float[Tensor, "tokens entities"]:
-        """What the term adds to each entity's logit; zero before its first mention."""
+        """Add to the logits of entities; nothing before their first mention."""
+        h, mentions = query.h, seen.at(positions)
         recency = np.searchsorted(SENTENCES, mentions.ago, side="right")
         frequency = np.searchsorted(TIMES, mentions.times, side="right")
         both = torch.from_numpy(recency * len(self.f) + frequency).to(h.device)
@@ -160,4 +155,4 @@ class Salience(Term):
         rows = (self.r.unsqueeze(1) + self.f).flatten(0, 1)
         bias = (self.r_b.unsqueeze(1) + self.f_b).flatten()
         classes = torch.addmm(bias, h, rows.t())
-        return torch.where(known, classes.gather(1, both) + h @ self.k.t(), 0)
+        return query.add(torch.where(known, classes.gather(1, both) + h @ self.k.t(), 0))

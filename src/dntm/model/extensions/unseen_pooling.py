@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from jaxtyping import Bool, Int
 
 from dntm.corpus.entity_slots import NOBODY
 from dntm.corpus.vocabulary import entity_rows
@@ -79,15 +78,9 @@ class UnseenPooling(Term):
     def forward(self, query: Query, seen: _Seen, positions: Int[np.ndarray, " positions"]) -> Query:
         """Pool the logits of the free rows."""
         logits = seen.output.entity_logits(query, self.entities)
-        return query.add(pool_free_rows(logits, seen.occupied[positions]) - logits)
-
-
-def pool_free_rows(
-    logits: Float[Tensor, "tokens entities"], occupied: Bool[np.ndarray, "tokens entities"]
-) -> Float[Tensor, "tokens entities"]:
-    """The entities' logits with all free rows pooled in the first of them."""
-    free = torch.from_numpy(~occupied).to(logits.device)
-    some = free.any(1, keepdim=True)
-    pooled = logits.masked_fill(~free & some, -torch.inf).logsumexp(1, keepdim=True)
-    first = free & (free.cumsum(1) == 1)
-    return torch.where(first, pooled, torch.where(free, logits - LATER, logits))
+        free = torch.from_numpy(~seen.occupied[positions]).to(logits.device)
+        some = free.any(1, keepdim=True)
+        pooled = logits.masked_fill(~free & some, -torch.inf).logsumexp(1, keepdim=True)
+        first = free & (free.cumsum(1) == 1)
+        new = torch.where(first, pooled, torch.where(free, logits - LATER, logits))
+        return query.add(new - logits)

@@ -84,8 +84,7 @@ def windows(
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Merges:
+class Merges(NamedTuple):
     """Every merge of a window, in reading order: document by document, from left to right."""
 
     document: Int[np.ndarray, " merges"]
@@ -356,14 +355,7 @@ def _assemble(  # noqa: PLR0917
         layout=layout,
         ahead=encoding[0],
         levels=encoding[1],
-        merges=Merges(
-            document=document,
-            sentence=sentence,
-            position=position,
-            entity=entity + 1,
-            previous=previous,
-            state=state,
-        ),
+        merges=Merges(document, sentence, position, entity + 1, previous, state),
         entity_places=layout.read[places],
         entity_rows=rows,
         states=tuple(
