@@ -72,7 +72,7 @@ def correct_pairs(
     """For each pair, whether each model prefers the acceptable sentence."""
     kinds = None if options.entities == ("auto",) else cast("Kinds", options.entities)
     texts = (text for pair in pairs for text in pair.texts)
-    prepared = (options.prepared(reader, (text, kinds)) for text in texts)
+    prepared = (reader.prepare(text, kinds) for text in texts)
     readings = tqdm(reader.read_all(prepared, meanings=False), total=2 * len(pairs))
     sums = [summarize(reading, {}) for reading in readings]
     return [

@@ -54,7 +54,7 @@ def test_all_kinds_of_tests_are_told_and_written(
     printed = capsys.readouterr().out
     numbers = json.loads(target.read_text())
     hidden = numbers["hidden_words"]
-    assert list(hidden["ranks"]) == ["1-1000"]
+    assert list(hidden["ranks"]) == ["1-1000", "1-1000, never hidden in training"]
     assert list(hidden["ranks"]["1-1000"]) == list(numbers["definitions"]["ranks"]) == WAYS
     assert list(hidden["ranks"]["1-1000"]["model"]) == ["1", "2", "4", "6"]
     assert list(numbers["trials"]["correlations"]) == WAYS

@@ -196,7 +196,7 @@ def test_errors_name_the_problem(
         ("continue", tmp_path),
         ("fill", "[]", "--history", tmp_path),
     ):
-        assert "is a folder, expected a file" in fails(capsys, *command, tmp_path, "--model", model)
+        assert "is a folder, expected a file" in fails(capsys, *command, "--model", model)
     assert "empty" in fails(capsys, "read", tmp_path / "empty.txt", "--model", model)
     assert "has no chains" in fails(capsys, "read", story, "--model", model, "--entities", "chains")
     resolved = ("read", story, "--model", model, "--entities", "resolver")

@@ -158,6 +158,8 @@ def _print_hidden(found: "HiddenWords") -> None:
         bins = (f"{conf:.2f}: {right:.2f} ({cases:,})" for conf, right, cases in own.bins)
         print(f"calibration after {n} mentions, {own.cases:,} types: error {own.error:.3f}")
         print(f"  confidence: share right (types)  {', '.join(bins)}")
+    if found.falling is not None:
+        print(f"lower confidence although the right word is ranked better: {found.falling:.1%}")
 
 
 def _print_trials(found: "Trials") -> None:

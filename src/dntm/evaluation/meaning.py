@@ -155,7 +155,10 @@ class HiddenWords:
     band. A case is a type. Types with fewer mentions are missing from the larger numbers, so that
     numbers of mentions are comparable only for "all with 6 mentions"."""
     calibration: dict[int, Calibration]
-    """By number of mentions; words after the first band. Empty without the naming loss."""
+    """By number of mentions; words after the first band. Empty without the naming extension."""
+    falling: float | None
+    """Of the mentions after which the right word is ranked better than before, the share with a
+    lower confidence than before."""
 
 
 def hidden_words(
@@ -189,6 +192,7 @@ def hidden_words(
 
     rank, confidence = ranked["model"]
     judged = rare & (predictor.naming is not None)
+    better = judged[1:] & (count[1:] > 1) & (rank[1:] < rank[:-1])
     return HiddenWords(
         candidates=len(candidates),
         ranks={
@@ -201,6 +205,7 @@ def hidden_words(
             for n in MENTIONS
             if (at := judged & (count == n)).any()
         },
+        falling=float((np.diff(confidence) < 0)[better].mean()) if better.any() else None,
     )
 
 
