@@ -70,10 +70,10 @@ class Score:
             raise ValueError("--summary, --region-* and --group-by are for tables (--text-column)")
         table = StimulusRows(self, skipped) if self.table.text_column else None
         columns = table.columns if table else WORD_COLUMNS if self.words else COLUMNS
-        reader, scored = self.options.reader(), 0
-        unit = " texts" if table else " characters"
+        reader, scored, words, total = self.options.reader(), 0, 0, self._size(table)
+        timing = "{l_bar}{bar}| {elapsed}<{remaining}" if total else "{desc}: {elapsed}"
         bar: tqdm[Any] = tqdm(
-            total=self._size(table), desc="scoring", unit=unit, disable=None, delay=1
+            total=total, desc="scoring", disable=None, delay=1, bar_format=f"{timing}{{postfix}}"
         )
         output: AbstractContextManager[TextIO] = nullcontext(sys.stdout)
         with bar, new_file(self.output) if self.output else output as target:
@@ -85,6 +85,9 @@ class Score:
                     write(row)
                 target.flush()
                 scored += 1
+                words += sum(len(sentence.tokens) - 1 for sentence in reading.sentences)
+                speed = words / max(bar.format_dict["elapsed"], 0.1)
+                bar.set_postfix_str(f"{speed:,.0f} words/s", refresh=False)
                 bar.update(1 if table else len(reading.text))
             for problem in (*skipped, *empty):
                 bar.write(f"skipped: {problem}", file=sys.stderr)
