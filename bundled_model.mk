@@ -93,11 +93,18 @@ $(WORK)/parts/%-even: $(WORK)/text/%.even.txt $(WORK)/gaps/all_results.json
 	$(BUILD) $< --documents blank-line --fractions $(or $(SPLIT_$*),1 0 0) --limit $(LAST_$*) \
 		--output-dir $@
 
-$(WORK)/dataset-%: | $(MARKED:%=$(WORK)/parts/%)
-	$(DNTM) data join $| --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
+JOIN = $(DNTM) data join $| --vocabulary-of $(WORK)/parts/ontogum --output-dir $@
 
-$(WORK)/dataset-odd: | $(TEXTS:%=$(WORK)/parts/%-odd)
-$(WORK)/dataset-even: | $(TEXTS:%=$(WORK)/parts/%-even)
+$(WORK)/dataset-odd: | $(MARKED:%=$(WORK)/parts/%) $(TEXTS:%=$(WORK)/parts/%-odd)
+	$(JOIN)
+
+$(WORK)/dataset-even: | $(MARKED:%=$(WORK)/parts/%) $(TEXTS:%=$(WORK)/parts/%-even)
+	$(JOIN)
+
+LAST := ontogum litbank craft wikinews-even novels-even academic-even
+
+$(WORK)/dataset-last: | $(LAST:%=$(WORK)/parts/%)
+	$(JOIN)
 
 # The core is trained without a memory; word vectors stay as they are in all stages
 TRAIN = $(DNTM) train --recipe naming --seed 1 --output-dir $(@D) $(RESUME)
@@ -106,16 +113,23 @@ $(WORK)/core/all_results.json: | $(WORK)/dataset-odd
 	$(TRAIN) --dataset $(WORK)/dataset-odd --vectors $(VECTORS) --model.variant A \
 		--model.extensions salience unseen-pooling --training.freeze x.words --training.validations 6
 
-# The last stage adds the pointer to both models, and the memory to one
-$(WORK)/static/all_results.json: $(WORK)/core/all_results.json | $(WORK)/dataset-even
-	$(TRAIN) --dataset $(WORK)/dataset-even --start-from $(WORK)/core --model.variant A \
-		--model.extensions salience unseen-pooling pointer --training.freeze x.words \
+# The pointer is added, and then the memory. The static baseline is trained on without it
+STATIC_PARTS = --model.variant A --model.extensions salience unseen-pooling pointer \
+	--training.freeze x.words
+
+$(WORK)/pointer/all_results.json: $(WORK)/core/all_results.json | $(WORK)/dataset-even
+	$(TRAIN) --dataset $(WORK)/dataset-even --start-from $(WORK)/core $(STATIC_PARTS) \
 		--training.learning-rate 1e-3
 
-$(WORK)/dynamic/all_results.json: $(WORK)/core/all_results.json $(WORK)/encoder/all_results.json \
-		| $(WORK)/dataset-even
-	$(TRAIN) --dataset $(WORK)/dataset-even --start-from $(WORK)/core --pretrained $(WORK)/encoder \
-		--training.freeze x memory --training.learning-rate 1e-3
+$(WORK)/static/all_results.json: $(WORK)/pointer/all_results.json | $(WORK)/dataset-last
+	$(TRAIN) --dataset $(WORK)/dataset-last --start-from $(WORK)/pointer $(STATIC_PARTS) \
+		--training.learning-rate 1e-3
+
+$(WORK)/dynamic/all_results.json: $(WORK)/pointer/all_results.json $(WORK)/encoder/all_results.json \
+		| $(WORK)/dataset-last
+	$(TRAIN) --dataset $(WORK)/dataset-last --start-from $(WORK)/pointer \
+		--pretrained $(WORK)/encoder --training.freeze x.words x.W_dx memory \
+		--training.learning-rate 1e-3
 
 # Results of the bundled model on texts that it has not read
 RESULTS  := docs/results

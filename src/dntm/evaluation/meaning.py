@@ -1,9 +1,9 @@
 """Evaluation of meaning: ranks of the right words for hidden, defined and invented words.
 
 Beyond the paper. After each mention of an entity that stands for a known word, candidates w are
-ranked by cos(x_e, x_w), and the model's confidence is the probability of its first word:
+ranked by cos(g_e, x_w), and the model's confidence is the probability of its first word:
 
-    p(w | e) = softmax_w(s_n cos(x_e, x_w))                          after n mentions (`naming`)
+    p(w | e) = softmax_w(s_n cos(g_e, x_w))                          after n mentions (`naming`)
 
 The baselines rank words by their cosine too: those of `word_baselines`, and the context encoder
 alone, which is x_e with the mean of the contexts d'_e instead of the model's own merging function.
@@ -74,7 +74,11 @@ class Predictor:
     def _x_e(self, passages: Sequence[Passage]) -> Float[Tensor, "mentions dim"]:
         embeddings = self._model.mention_embeddings([passage.sentences for passage in passages])
         pairs = zip(passages, embeddings, strict=True)
-        return torch.cat([e.x[torch.from_numpy(e.row == p.entity)] for p, e in pairs])
+        x_e = torch.cat([e.x[torch.from_numpy(e.row == p.entity)] for p, e in pairs])
+        if self.naming is None:
+            return x_e
+        rows = [p.entity for p in passages for _ in p.mentions()]
+        return self.naming.named(x_e, self._model.model.x.weight.detach()[rows])
 
     def ranks(
         self,

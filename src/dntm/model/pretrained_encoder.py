@@ -117,7 +117,7 @@ class PretrainedEncoder:
             if model.W_dy is not None:
                 _set(model.W_dy, W_dy, "W_dy")
             if (naming := naming_term(model.terms)) is not None:
-                naming.load_state_dict(learned.naming.state_dict())
+                naming.load_state_dict({**learned.naming.state_dict(), "b": learned.b})
             if model.memory.merging is not None and learned.merges == model.config.merging:
                 assert learned.merging is not None
                 for name, value in learned.merging.named_parameters():

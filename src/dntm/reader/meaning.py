@@ -1,6 +1,6 @@
 """Meaning: predicted words for an entity (Eq. 9), and its nearest words (Eqs. 9 and 10).
 
-    p(w | e)   = softmax_w(s_n cos(x_e, x_w))                               predicted words
+    p(w | e)   = softmax_w(s_n cos(g_e, x_w))                               predicted words
     near(e, w) = cos(x_e - m, x_w - m) - mean_k cos(b_k - m, x_w - m)       nearest words
 
 Both are taken over the content words of the vocabulary: words of `function_words.txt`, numbers and
@@ -116,6 +116,10 @@ class Meanings:
             name: space.embeddings([entity.row for entity in entities], d)
             for name, space in self.spaces.items()
         }
+        if self._naming is not None:
+            rows = torch.tensor([row_of_entity(entity.row) for entity in entities])
+            b_e = self._model.x.weight.detach()[rows]
+            states[self.naming_space] = self._naming.named(states[self.naming_space], b_e)
         by = {name: space.near(states[name]) for name, space in self.spaces.items()}
         near, cosine = by[self.naming_space]
         logits = near * _UNTRAINED_SCALE

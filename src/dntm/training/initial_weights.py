@@ -44,7 +44,7 @@ def fit_to_base(config: TrainConfig, vocabulary: Vocabulary) -> tuple[TrainConfi
 def initial_model(config: TrainConfig, vocabulary: Vocabulary) -> DynamicTextModel:
     """Build the model; load pretrained weights, word vectors and the weights of `start_from`.
 
-    `start_from` does not replace the input embeddings and the memory of pretraining.
+    `start_from` does not replace the word embeddings and the memory of pretraining.
     """
     generator = torch.Generator().manual_seed(config.seed)
     try:
@@ -133,6 +133,9 @@ def _copy_weights(
                     f"expected {tuple(parameter.shape)}"
                 )
             parameter.copy_(weights[name])
+        rows = entity_rows(vocabulary.entities)
+        if model.x.weight[rows].shape == trained.x.weight[rows].shape:
+            model.x.weight[rows] = trained.x.weight[rows]
 
 
 def initial_encoder(config: PretrainConfig, store: TokenStore) -> SentenceCompletion:

@@ -2,11 +2,12 @@
 
 If a known word is hidden in some sentences, the correct word is known. After each of them
 
-    p(w | e, i) = softmax_w( s_n cos(x_e, x_w) ),   x_e = W_dx d_{e,i} + b_e^x (Eq. 9)
+    p(w | e, i) = softmax_w( s_n cos(g_e, x_w) ),   g_e = W_dx d_{e,i} + b
 
 over the words of the vocabulary. The scale s_n = s exp(t_n) after the n-th mention is learned:
-more contexts leave less doubt. This loss trains x_e to resemble the embedding of the hidden word,
-so that the words nearest to an unknown word indicate its meaning.
+more contexts leave less doubt. This loss trains g_e to resemble the embedding of the hidden word,
+so that the words nearest to an unknown word indicate its meaning. g_e is x_e of Eq. 9 with a bias
+that all entities share: b_e^x also tells a language model which entity it is.
 
 Departure: the paper has no such loss. Pretraining learns the memory and the scales with it
 (`sentence_completion.GapNaming`); `--model.extensions naming` keeps the scales in a language model
@@ -32,12 +33,21 @@ HELD_OUT = 20
 
 
 class Naming(Term):
-    """The scales of the cosines; they do not change the query."""
+    """The bias b and the scales of the cosines; they do not change the query."""
 
-    def __init__(self) -> None:
+    def __init__(self, embedding_dim: int | None = None) -> None:
+        """Without a size, b is elsewhere."""
         super().__init__()
+        self.b = None if embedding_dim is None else nn.Parameter(torch.zeros(embedding_dim))
         self.s = nn.Parameter(torch.tensor(START))
         self.t = nn.Parameter(torch.zeros(MENTIONS))
+
+    def named(
+        self, x_e: Float[Tensor, "named dim"], b_e: Float[Tensor, "named dim"]
+    ) -> Float[Tensor, "named dim"]:
+        """g_e from x_e and the entity's own row b_e."""
+        assert self.b is not None
+        return x_e - b_e + self.b.detach()
 
     def scale(self, mentions: Int[Tensor, "*named"]) -> Float[Tensor, "*named"]:
         """The scale s_n after each number of mentions."""
