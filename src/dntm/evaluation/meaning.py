@@ -46,10 +46,11 @@ class Predictor:
     """Predicts a vector for the entity of a passage, after each mention, in several ways."""
 
     def __init__(self, model: Scorer, baselines: Mapping[str, WordBaseline]) -> None:
-        if not model.model.config.dynamic_input:
+        self.naming = naming_term(model.model.terms)
+        if self.naming is None and not model.model.config.dynamic_input:
             raise ValueError(
                 f"the model is the variant {model.model.config.variant!r}, so its entities have no "
-                "input embeddings of their own: expected a model with dynamic input"
+                "input embeddings of their own: expected a model with dynamic input or naming"
             )
         self._model, self._baselines = model, baselines
         x = model.model.x.weight.detach()
@@ -57,7 +58,6 @@ class Predictor:
         """The word vectors that the predictions of each method are compared with."""
         self.words |= {name: baseline.words for name, baseline in baselines.items()}
         self.first = entity_rows(model.vocabulary.entities).stop
-        self.naming = naming_term(model.model.terms)
 
     def vectors(self, passages: Sequence[Passage]) -> dict[str, Float[Tensor, "mentions dim"]]:
         """The vectors after all mentions of all passages, by method."""
@@ -74,11 +74,10 @@ class Predictor:
     def _x_e(self, passages: Sequence[Passage]) -> Float[Tensor, "mentions dim"]:
         embeddings = self._model.mention_embeddings([passage.sentences for passage in passages])
         pairs = zip(passages, embeddings, strict=True)
-        x_e = torch.cat([e.x[torch.from_numpy(e.row == p.entity)] for p, e in pairs])
+        own = [(e, torch.from_numpy(e.row == p.entity)) for p, e in pairs]
         if self.naming is None:
-            return x_e
-        rows = [p.entity for p in passages for _ in p.mentions()]
-        return self.naming.named(x_e, self._model.model.x.weight.detach()[rows])
+            return torch.cat([e.x[here] for e, here in own])
+        return self.naming.named(torch.cat([e.d[here] for e, here in own]))
 
     def ranks(
         self,

@@ -24,9 +24,7 @@ Extension = Literal[
     "naming",
     "word-attention",
 ]
-NEED_DYNAMIC_INPUT: tuple[Extension, ...] = ("entity-residual", "naming")
-"""Extensions that only work with dynamic input embeddings."""
-NEED_MEMORY: tuple[Extension, ...] = (*NEED_DYNAMIC_INPUT, "word-attention")
+NEED_MEMORY: tuple[Extension, ...] = ("entity-residual", "naming", "word-attention")
 """Extensions that the baseline cannot have."""
 _NEED_WORDS: tuple[Extension, ...] = ("naming", "word-attention")
 """Extensions that need one row per word."""
@@ -113,10 +111,8 @@ class ModelConfig:
             yield f"vocabulary is {self.vocabulary}, expected more than its {special}"
         for name in self.extensions:
             given = f"extension {name} with variant {variant!r}"
-            if name in NEED_DYNAMIC_INPUT and not self.dynamic_input:
-                yield f"{given}, expected a variant with dynamic input (B or D)"
-            if name == "word-attention" and variant == "baseline":
-                yield f"{given}, which has no context encoder"
+            if name in NEED_MEMORY and variant == "baseline":
+                yield f"{given}, expected a variant with a memory (B, C or D)"
             if name == "entity-nlm" and variant != "baseline":
                 yield f"{given}, expected the baseline (A): it has entity states of its own"
             if name in _NEED_WORDS and self.is_pretrained:

@@ -68,7 +68,7 @@ _TERMS: dict[str, Callable[[ModelConfig], Term]] = {
     "entity-nlm": lambda c: EntityNLM(c.entities, c.hidden_dim),
     "unseen-pooling": lambda c: UnseenPooling(c.entities),
     "pointer": lambda c: Pointer(c.entities, c.hidden_dim, c.embedding_dim),
-    "naming": lambda c: Naming(c.embedding_dim),
+    "naming": lambda c: Naming(c.embedding_dim, c.context_dim),
 }
 _PAPER_NAMES = {
     "memory.": "",

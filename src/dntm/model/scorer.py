@@ -64,10 +64,11 @@ class ScoredStates(NamedTuple):
 
 
 class MentionEmbeddings(NamedTuple):
-    """x_e of every mention's entity after the mention."""
+    """x_e and d_e of every mention's entity after the mention."""
 
     row: Int[np.ndarray, " mentions"]
     x: Float[Tensor, "mentions embedding_dim"]
+    d: Float[Tensor, "mentions context_dim"]
 
 
 class Completions(NamedTuple):
@@ -183,9 +184,13 @@ class Scorer:
             x = self.model.x.entity(indices(rows, d), d)
             for i, document in enumerate(texts):
                 own = np.nonzero(merges.document == i)[0]
-                pieces[document].append(MentionEmbeddings(rows[own], x[indices(own, d)]))
+                at = indices(own, d)
+                pieces[document].append(MentionEmbeddings(rows[own], x[at], d[at]))
         columns = (zip(*own, strict=True) for own in pieces)
-        return [MentionEmbeddings(np.concatenate(row), torch.cat(x)) for row, x in columns]
+        return [
+            MentionEmbeddings(np.concatenate(row), torch.cat(x), torch.cat(d))
+            for row, x, d in columns
+        ]
 
     def _complete(
         self, batch: Sequence[tuple[AnonymizedDocument, Sequence[Gap]]]

@@ -76,9 +76,10 @@ class Meanings:
         self._model = model
         self._vocabulary = vocabulary
         self._k = k
-        self.naming_space = "input" if model.config.dynamic_input else "output"
+        self._naming = naming_term(model.terms)
+        dynamic = self._naming is not None or model.config.dynamic_input
+        self.naming_space = "input" if dynamic else "output"
         """The space in which words are predicted."""
-        self._naming = naming_term(model.terms) if self.naming_space == "input" else None
 
     @cached_property
     def spaces(self) -> Mapping[str, "Space"]:
@@ -117,9 +118,7 @@ class Meanings:
             for name, space in self.spaces.items()
         }
         if self._naming is not None:
-            rows = torch.tensor([row_of_entity(entity.row) for entity in entities])
-            b_e = self._model.x.weight.detach()[rows]
-            states[self.naming_space] = self._naming.named(states[self.naming_space], b_e)
+            states[self.naming_space] = self._naming.named(d)
         by = {name: space.near(states[name]) for name, space in self.spaces.items()}
         near, cosine = by[self.naming_space]
         logits = near * _UNTRAINED_SCALE

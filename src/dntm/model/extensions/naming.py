@@ -2,16 +2,16 @@
 
 If a known word is hidden in some sentences, the correct word is known. After each of them
 
-    p(w | e, i) = softmax_w( s_n cos(g_e, x_w) ),   g_e = W_dx d_{e,i} + b
+    p(w | e, i) = softmax_w( s_n cos(g_e, x_w) ),   g_e = W d_{e,i} + b
 
 over the words of the vocabulary. The scale s_n = s exp(t_n) after the n-th mention is learned:
 more contexts leave less doubt. This loss trains g_e to resemble the embedding of the hidden word,
-so that the words nearest to an unknown word indicate its meaning. g_e is x_e of Eq. 9 with a bias
-that all entities share: b_e^x also tells a language model which entity it is.
+so that the words nearest to an unknown word indicate its meaning. g_e is like
+x_e of Eq. 9, but whether the core also reads it is up to the variant.
 
 Departure: the paper has no such loss. Pretraining learns the memory and the scales with it
-(`sentence_completion.GapNaming`); `--model.extensions naming` keeps the scales in a language model
-with dynamic input, to predict words for its entities.
+(`sentence_completion.GapNaming`); `--model.extensions naming` keeps W, b and the scales in a
+language model, to predict words for its entities. The language model does not train them.
 """
 
 import numpy as np
@@ -33,21 +33,21 @@ HELD_OUT = 20
 
 
 class Naming(Term):
-    """The bias b and the scales of the cosines; they do not change the query."""
+    """W, b and the scales of the cosines; they do not change the query."""
 
-    def __init__(self, embedding_dim: int | None = None) -> None:
-        """Without a size, b is elsewhere."""
+    def __init__(self, embedding_dim: int = 0, context_dim: int = 0) -> None:
+        """Pretraining has W and b elsewhere."""
         super().__init__()
-        self.b = None if embedding_dim is None else nn.Parameter(torch.zeros(embedding_dim))
+        self.W = nn.Parameter(torch.zeros(embedding_dim, context_dim)) if embedding_dim else None
+        self.b = nn.Parameter(torch.zeros(embedding_dim)) if embedding_dim else None
         self.s = nn.Parameter(torch.tensor(START))
         self.t = nn.Parameter(torch.zeros(MENTIONS))
 
-    def named(
-        self, x_e: Float[Tensor, "named dim"], b_e: Float[Tensor, "named dim"]
-    ) -> Float[Tensor, "named dim"]:
-        """g_e from x_e and the entity's own row b_e."""
+    def named(self, d: Float[Tensor, "named context_dim"]) -> Float[Tensor, "named dim"]:
+        """g_e of these states."""
+        assert self.W is not None
         assert self.b is not None
-        return x_e - b_e + self.b.detach()
+        return torch.addmm(self.b, d, self.W.t()).detach()
 
     def scale(self, mentions: Int[Tensor, "*named"]) -> Float[Tensor, "*named"]:
         """The scale s_n after each number of mentions."""
