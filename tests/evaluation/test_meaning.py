@@ -82,8 +82,10 @@ def test_words_are_ranked_as_readers_see_them() -> None:
     model = random_model(extensions=("naming",))
     predictor = Predictor(model, {})
     assert predictor.naming is not None
+    assert predictor.naming.W is not None
     with torch.no_grad():
         predictor.naming.t[1] = 0.5
+        torch.nn.init.normal_(predictor.naming.W, generator=torch.Generator().manual_seed(3))
     d = torch.randn(2, 4, generator=torch.Generator().manual_seed(8))
     entities = [
         EntityReading(entity=e, name="", occurrence=e, row=e, representation=()) for e in (1, 2)
@@ -91,8 +93,7 @@ def test_words_are_ranked_as_readers_see_them() -> None:
 
     read = Meanings(model.model, VOCABULARY).describe(entities, d)
 
-    x_e = model.model.x.entity(torch.tensor([3, 4]), d).detach()
-    for entity, x in zip(read, x_e, strict=True):
+    for entity, x in zip(read, predictor.naming.named(d), strict=True):
         rows = np.array([row(near.word) for near in entity.predicted_words])
         mentions = np.full(len(rows), entity.occurrence)
         ranked = predictor.ranks("model", x.expand(len(rows), -1), CANDIDATES, rows, mentions)

@@ -27,7 +27,7 @@ from dntm.model.config import Extension, ModelConfig
         ({"core": "gpt2", "extensions": ("naming",)}, "extension naming .* one row per word"),
         *(
             ({"variant": variant, "extensions": (name,)}, f"extension {name} with variant")
-            for variant in ("baseline", "output")
+            for variant in ("baseline", "baseline")
             for name in ("naming", "entity-residual")
         ),
         *(

@@ -18,9 +18,11 @@ COMPARED = "sat table river met left old man kept rowed home".split()
 """The content words of the vocabulary."""
 
 
-def naming(s: float) -> Naming:
-    """The learned scales of a model trained on hidden words; twice as large at mention 2."""
-    found = Naming()
+def naming(s: float, model: DynamicTextModel) -> Naming:
+    """What a model trained on hidden words has learned; the scale is twice as large at mention 2."""
+    assert model.x.W_dx is not None
+    found = Naming(*model.x.W_dx.shape).double()
+    found.load_state_dict({**found.state_dict(), "W": model.x.W_dx.detach()})
     found.s.data.fill_(s)
     found.t.data[1] = math.log(2)
     return found
@@ -114,13 +116,14 @@ def test_a_word_near_to_every_entity_does_not_win(reader: Reader) -> None:
 
 def test_predicted_words_follow_their_formula(reader: Reader) -> None:
     model = copy.deepcopy(reader.models.dynamic)
-    model.terms["naming"] = naming(6.5)
+    model.terms["naming"] = naming(6.5, model)
     named = Reader(replace(reader.models, dynamic=model))
     _, state = named.read(PREPARED).trail(2)[1]
 
     read = encode(DOCUMENT, VOCABULARY).sentences
     left = [word for word in COMPARED if VOCABULARY.row(word) not in {*read[0], *read[2]}]
-    x = x_of(model, 2, d_of(state))
+    assert model.x.W_dx is not None
+    x = model.x.W_dx @ d_of(state)
     expected = softmax({
         word: 13 * float(torch.cosine_similarity(x, model.x.weight[VOCABULARY.row(word)], dim=0))
         for word in left
@@ -145,7 +148,7 @@ def test_words_of_its_own_sentences_are_not_predicted_unless_they_say_what_it_is
     reader: Reader, text: str, left_out: set[str]
 ) -> None:
     model = copy.deepcopy(reader.models.dynamic)
-    model.terms["naming"] = naming(6.5)
+    model.terms["naming"] = naming(6.5, model)
     zork = Reader(replace(reader.models, dynamic=model)).read(text).trail("zork")[-1][1]
 
     predicted = {near.word for near in zork.predicted_words}
@@ -156,7 +159,7 @@ def test_words_of_its_own_sentences_are_not_predicted_unless_they_say_what_it_is
 
 def test_predicted_words_are_the_same_when_a_stream_continues(reader: Reader) -> None:
     model = copy.deepcopy(reader.models.dynamic)
-    model.terms["naming"] = naming(6.5)
+    model.terms["naming"] = naming(6.5, model)
     named = Reader(replace(reader.models, dynamic=model))
     texts = "Ann met Bo. The river left Ann.", "Ann met Bo. The river left Ann. Bo met Ann at home."
 

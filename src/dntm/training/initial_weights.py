@@ -91,7 +91,8 @@ def _freeze(model: DynamicTextModel, parts: Sequence[str]) -> None:
         entities = entity_rows(model.config.entities)
         learned = torch.zeros(len(model.x.weight), 1)
         learned[entities] = 1
-        model.x.weight.register_hook(lambda gradient: gradient * learned.to(gradient.device))
+        hook = lambda gradient: gradient * learned.to(gradient.device)  # noqa: E731
+        model.x.weight.register_hook(hook)  # type: ignore[no-untyped-call]
         parts = [part for part in parts if part != WORDS]
     # A tied table has two names.
     named = dict(model.named_parameters(remove_duplicate=False))

@@ -107,7 +107,8 @@ def held_out_types(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
     first = entity_rows(vocabulary.entities).stop
     found = np.zeros(len(vocabulary), dtype=np.bool_)
     found[first + FREQUENT :: HELD_OUT] = True
-    return found & nameable(vocabulary)
+    found &= nameable(vocabulary)
+    return found
 
 
 def infrequent(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
@@ -115,6 +116,7 @@ def infrequent(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
 
     Types that are held out are left out.
     """
-    found = nameable(vocabulary) & ~held_out_types(vocabulary)
+    found = nameable(vocabulary)
+    found &= ~held_out_types(vocabulary)
     found[: entity_rows(vocabulary.entities).stop + FREQUENT] = False
     return found
