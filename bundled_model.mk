@@ -128,7 +128,7 @@ $(WORK)/static/all_results.json: $(WORK)/pointer/all_results.json | $(WORK)/data
 $(WORK)/dynamic/all_results.json: $(WORK)/pointer/all_results.json $(WORK)/encoder/all_results.json \
 		| $(WORK)/dataset-last
 	$(TRAIN) --dataset $(WORK)/dataset-last --start-from $(WORK)/pointer \
-		--pretrained $(WORK)/encoder --training.freeze x.words x.W_dx memory \
+		--pretrained $(WORK)/encoder --model.variant C --training.freeze x.words memory \
 		--training.learning-rate 1e-3
 
 # Results of the bundled model on texts that it has not read

@@ -26,9 +26,8 @@ from dntm.model.config import Extension, ModelConfig
         ({"core": "transformer", "layers": 3}, "embedding_dim 512 over layers 3"),
         ({"core": "gpt2", "extensions": ("naming",)}, "extension naming .* one row per word"),
         *(
-            ({"variant": variant, "extensions": (name,)}, f"extension {name} with variant")
-            for variant in ("baseline", "baseline")
-            for name in ("naming", "entity-residual")
+            ({"variant": "baseline", "extensions": (name,)}, f"extension {name} with variant")
+            for name in ("naming", "entity-residual", "word-attention")
         ),
         *(
             ({"variant": variant, "extensions": ("entity-nlm",)}, "entity-nlm .* the baseline")
