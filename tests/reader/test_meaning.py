@@ -19,7 +19,7 @@ COMPARED = "sat table river met left old man kept rowed home".split()
 
 
 def naming(s: float, model: DynamicTextModel) -> Naming:
-    """What a model trained on hidden words has learned; the scale is twice as large at mention 2."""
+    """Learned on hidden words; the scale is twice as large at mention 2."""
     assert model.x.W_dx is not None
     found = Naming(*model.x.W_dx.shape).double()
     found.load_state_dict({**found.state_dict(), "W": model.x.W_dx.detach()})

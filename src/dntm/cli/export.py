@@ -52,7 +52,9 @@ class Export:
                 spelling.save(folder)
             if static is not None:
                 (folder / "static").mkdir()
-                write_checkpoint(static, model.vocabulary, folder / "static", half=True)
+                write_checkpoint(
+                    static, model.vocabulary, folder / "static", half=True, beside=model.model
+                )
         size = sum(path.stat().st_size for path in self.output_dir.rglob("*") if path.is_file())
         print(f"model: {self.output_dir} ({size / 1e6:.1f} MB)")
 

@@ -24,7 +24,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from dntm.corpus.vocabulary import VOCABULARY_FILES, Vocabulary, saved_settings
+from dntm.corpus.vocabulary import VOCABULARY_FILES, Vocabulary, entity_rows, saved_settings
 from dntm.files import follow_umask, new_folder
 from dntm.model.base_model import load_base
 from dntm.model.config import ModelConfig
@@ -41,6 +41,8 @@ CHECKSUM = "sha256"
 """Header field with the checksum of the tensors."""
 OTHER_FILES = "files"
 """Header field with the checksum of the other files."""
+X, ENTITIES = "x.weight", "x.entities"
+"""The input embeddings, and their rows before the first word, if the folder above has the rest."""
 TIED = "output.weight"
 """A tied table is saved once, under the name of the input embeddings."""
 
@@ -57,9 +59,17 @@ def save_pretrained(model: DynamicTextModel, vocabulary: Vocabulary, directory: 
 
 
 def write_checkpoint(
-    model: DynamicTextModel, vocabulary: Vocabulary, folder: Path, *, half: bool = False
+    model: DynamicTextModel,
+    vocabulary: Vocabulary,
+    folder: Path,
+    *,
+    half: bool = False,
+    beside: DynamicTextModel | None = None,
 ) -> None:
-    """Write the files into an existing folder; with `half`, weights take two bytes each."""
+    """Write the files into an existing folder; with `half`, weights take two bytes each.
+
+    Word vectors that are equal to those of the model in the folder above (`beside`) are left out.
+    """
     if len(vocabulary) != model.config.vocabulary:
         raise ValueError(
             f"a vocabulary of {len(vocabulary)} rows for a model of {model.config.vocabulary}, "
@@ -73,6 +83,9 @@ def write_checkpoint(
     parameters = _parameters(model)
     if half:
         parameters = {name: value.half() for name, value in parameters.items()}
+    first = entity_rows(model.config.entities).stop
+    if beside is not None and model.x.weight[first:].equal(beside.x.weight[first:]):
+        parameters[ENTITIES] = parameters.pop(X)[:first].clone()
     write_files(parameters, settings, vocabulary, folder)
 
 
@@ -110,6 +123,8 @@ def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:
             f"{directory / VOCABULARY}: {len(vocabulary)} rows, expected {config.vocabulary}"
         )
     weights = load_tensors(directory / WEIGHTS)
+    if (own := weights.pop(ENTITIES, None)) is not None:
+        weights[X] = torch.cat((own, load_tensors(directory.parent / WEIGHTS)[X][len(own) :]))
     check_weights(weights, directory / WEIGHTS)
     with torch.device("meta"):
         check_shapes(weights, _parameters(DynamicTextModel(config)), directory / WEIGHTS)
