@@ -135,7 +135,7 @@ $(WORK)/dynamic/all_results.json: $(WORK)/pointer/all_results.json $(WORK)/encod
 RESULTS  := docs/results
 STATIC   := $(BUNDLED)/static
 TESTED    = $(DNTM) data build --max-sentences 28 --vocabulary-of default --lower-case --overwrite
-COMPARED  = $(DNTM) evaluate $(BUNDLED) $(STATIC) --against $(STATIC)
+COMPARED  = $(DNTM) evaluate $(BUNDLED) $(STATIC) --no-records --against $(STATIC)
 MEASURED  = $(BIN)/python -m benchmarks
 
 bundled-results: | install

@@ -109,7 +109,7 @@ def test_a_model_trained_on_hidden_words_shows_its_confidence(
     reader: Reader, visit: Callable[..., Page]
 ) -> None:
     model = copy.deepcopy(reader.models.dynamic)
-    model.terms["naming"] = naming(8.0)
+    model.terms["naming"] = naming(8.0, model)
     named = Reader(replace(reader.models, dynamic=model))
     states = [state for _, state in named.read(TEXT, entities=("names", "unknown")).trail(1)]
     with served(create_app(named)) as address:
