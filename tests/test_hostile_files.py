@@ -110,8 +110,10 @@ def test_a_number_of_entities_that_cannot_be_is_refused(
         ("dataset/dataset.json", ("export", "run", "--output-dir", "new")),
         ("run/all_results.json", ("export", "run", "--output-dir", "new")),
         ("run/STATE/state.json", ("train", "--output-dir", "run", "--resume")),
-        ("pretraining/best/config.json", ("evaluate", "pretraining")),
-        ("pretraining/text/text.json", ("evaluate", "pretraining")),
+        (
+            "pretraining/best/config.json",
+            ("train", "--dataset", "dataset", "--pretrained", "pretraining"),
+        ),
         ("run/config.yaml", ("train", "--output-dir", "run", "--resume")),
         ("text/train.jsonl", ("data", "build", "text", "--output-dir", "new")),
     ],
