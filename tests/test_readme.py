@@ -96,7 +96,7 @@ def test_result_files_are_cited() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
 
     for path in (ROOT / "docs" / "results").rglob("*"):
-        names = (path.name, f"results/{path.parent.name}`", f"{path.stem}.svg")
+        names = (path.name, f"/{path.parent.name}`", f"{path.stem}.svg")
         assert path.is_dir() or any(name in text for name in names), path
 
 
