@@ -74,5 +74,5 @@ def _finish(figure: Figure, label: str) -> None:
     axes.set_ylabel(label)
     axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     figure.set_layout_engine("tight")
