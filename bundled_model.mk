@@ -152,4 +152,5 @@ bundled-results: | install
 		--fit $(TEXTS:%=$(WORK)/text/%.train.txt) --json $(RESULTS)/meaning.json
 	$(MEASURED).blimp $(DATA)/benchmarks/blimp.jsonl.gz --sample 60 --json $(RESULTS)/bundled-blimp.json
 	$(MEASURED).lambada $(DATA)/benchmarks/lambada-dev.txt.gz --sample 1500 --json $(RESULTS)/bundled-lambada.json
+	$(MEASURED).invented_words
 	$(MAKE) tour

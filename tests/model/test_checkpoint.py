@@ -9,7 +9,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model.checkpoint import from_pretrained, save_pretrained, save_tensors
+from dntm.model.checkpoint import (
+    from_pretrained,
+    save_pretrained,
+    save_tensors,
+    write_checkpoint,
+)
 from dntm.model.config import Variant
 from tests.model.small import ALL_EXTENSIONS, CORES, build
 
@@ -39,6 +44,22 @@ def test_a_model_is_restored_as_it_was_saved(
     assert not loaded.training
     for (name, value), found in zip(model.named_parameters(), loaded.parameters(), strict=True):
         assert torch.equal(found, value), name
+
+
+def test_word_vectors_of_the_folder_above_are_not_saved_again(saved: Path) -> None:
+    model, _ = from_pretrained(saved)
+    static = build("baseline").float()
+    with torch.no_grad():
+        static.x.weight[6:] = model.x.weight[6:]
+    (saved / "static").mkdir()
+
+    write_checkpoint(static, VOCABULARY, saved / "static", beside=model)
+
+    assert load_file(saved / "static" / "model.safetensors")["x.entities"].shape == (6, 5)
+    assert from_pretrained(saved / "static")[0].x.weight.equal(static.x.weight)
+    (saved / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"model\.safetensors"):
+        from_pretrained(saved / "static")
 
 
 def test_equal_weights_give_equal_bytes(saved: Path, tmp_path: Path) -> None:

@@ -74,11 +74,11 @@ def test_gaps_are_learned_to_be_named_while_word_vectors_stay(
     )
     x = torch.nn.functional.normalize(pretrained.model.x, dim=1)
     rows, given = WordVectors.read(vectors).of(pretrained.vocabulary)
-    unit = torch.nn.functional.normalize(torch.from_numpy(given), dim=1)
+    unit = torch.nn.functional.normalize(torch.from_numpy(given - given.mean(0)), dim=1)
 
     assert last > max(first, 0.6)
     kept = torch.corrcoef(torch.stack(((x[rows] @ x[rows].T).ravel(), (unit @ unit.T).ravel())))
-    assert kept[0, 1] > 0.85
+    assert kept[0, 1] > 0.9
 
 
 def test_what_was_learned_by_type_is_where_the_language_model_begins_and_stays(

@@ -220,6 +220,25 @@ def test_embeddings_start_from_word_vectors(dataset: Path, tmp_path: Path, tied:
     torch.testing.assert_close(lengths, torch.ones_like(lengths))
 
 
+def test_word_embeddings_are_frozen_while_those_of_entities_are_trained(
+    few: Path, tmp_path: Path
+) -> None:
+    settings = config(few, tmp_path / "run")
+    model = replace(settings.model, tied=False)
+    training = replace(settings.training, freeze=("x.words",), embedding_rate=0.5)
+    settings = replace(settings, model=model, training=training)
+    vocabulary = dntm.Dataset.open(few).vocabulary
+    before = initial_model(settings.for_vocabulary(vocabulary), vocabulary).x.weight
+
+    dntm.train(settings)
+
+    after = dntm.load(tmp_path / "run").model.x.weight
+    first = 3 + vocabulary.entities
+    assert after[first:].equal(before[first:])
+    assert after[:3].equal(before[:3])
+    assert not after[3:first].equal(before[3:first])
+
+
 def test_a_pointer_is_trained_while_the_rest_is_frozen(few: Path, tmp_path: Path) -> None:
     settings = config(few, tmp_path / "d")
     dntm.train(settings)

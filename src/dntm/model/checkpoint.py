@@ -124,7 +124,9 @@ def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:
         )
     weights = load_tensors(directory / WEIGHTS)
     if (own := weights.pop(ENTITIES, None)) is not None:
-        weights[X] = torch.cat((own, load_tensors(directory.parent / WEIGHTS)[X][len(own) :]))
+        _require(directory.parent, WEIGHTS)
+        above = load_tensors(directory.parent / WEIGHTS).get(X, own)
+        weights[X] = torch.cat((own, above[len(own) :]))
     check_weights(weights, directory / WEIGHTS)
     with torch.device("meta"):
         check_shapes(weights, _parameters(DynamicTextModel(config)), directory / WEIGHTS)

@@ -117,8 +117,8 @@ class PretrainedEncoder:
             if model.W_dy is not None:
                 _set(model.W_dy, W_dy, "W_dy")
             if (naming := naming_term(model.terms)) is not None:
-                map_ = {"W": learned.W_dx, "b": learned.b}
-                naming.load_state_dict({**learned.naming.state_dict(), **map_})
+                scales = learned.naming.state_dict()
+                naming.load_state_dict({"W": learned.W_dx, "b": learned.b, **scales})
             if model.memory.merging is not None and learned.merges == model.config.merging:
                 assert learned.merging is not None
                 for name, value in learned.merging.named_parameters():

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dntm.corpus.token_store import TokenStore
 from dntm.corpus.vectors import WordVectors
@@ -91,8 +91,11 @@ def _freeze(model: DynamicTextModel, parts: Sequence[str]) -> None:
         entities = entity_rows(model.config.entities)
         learned = torch.zeros(len(model.x.weight), 1)
         learned[entities] = 1
-        hook = lambda gradient: gradient * learned.to(gradient.device)  # noqa: E731
-        model.x.weight.register_hook(hook)  # type: ignore[no-untyped-call]
+
+        def keep_words(gradient: Tensor) -> Tensor:
+            return gradient * learned.to(gradient.device)
+
+        model.x.weight.register_hook(keep_words)  # type: ignore[no-untyped-call]
         parts = [part for part in parts if part != WORDS]
     # A tied table has two names.
     named = dict(model.named_parameters(remove_duplicate=False))
