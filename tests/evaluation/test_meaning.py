@@ -10,9 +10,8 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from dntm.evaluation.meaning import (
-    Calibration,
     Predictor,
-    Trials,
+    calibration,
     definitions,
     hidden_words,
     pairs,
@@ -172,24 +171,24 @@ def test_ranks_are_reported_by_group_and_number_of_mentions(
 
     found = hidden_words(Told(rank, confidence), groups, CANDIDATES)
 
-    own = found.ranks["6-20"]["model"]
+    own = found["ranks"]["6-20"]["model"]
     assert {n: s.median_rank for n, s in own.items()} == {1: 40, 2: 30, 4: 9, 6: 1}
     assert own[4].recall == {1: 0, 10: 1, 100: 1}
-    assert found.ranks["all"]["model"][1].median_rank == 26
-    assert found.ranks["all"]["model"][2].cases == 2
-    assert found.ranks["all with 6 mentions"]["model"] == own
-    assert list(found.ranks["held"]["model"]) == [1, 2]
-    assert {n: c.cases for n, c in found.calibration.items()} == {1: 2, 2: 2, 4: 1, 6: 1}
+    assert found["ranks"]["all"]["model"][1].median_rank == 26
+    assert found["ranks"]["all"]["model"][2].cases == 2
+    assert found["ranks"]["all with 6 mentions"]["model"] == own
+    assert list(found["ranks"]["held"]["model"]) == [1, 2]
+    assert {n: c["cases"] for n, c in found["calibration"].items()} == {1: 2, 2: 2, 4: 1, 6: 1}
 
 
 def test_calibration_compares_confidence_with_accuracy_in_bins() -> None:
     confidence = np.array([0.12, 0.18, 0.91, 1.0])
 
-    found = Calibration.of(confidence, np.array([True, False, True, True]))
+    found = calibration(confidence, np.array([True, False, True, True]))
 
-    assert [own[1:] for own in found.bins] == [(0.5, 2), (1.0, 2)]
-    assert [own[0] for own in found.bins] == pytest.approx([0.15, 0.955])
-    assert found.error == pytest.approx((2 * 0.35 + 2 * 0.045) / 4)
+    assert [own[1:] for own in found["bins"]] == [(0.5, 2), (1.0, 2)]
+    assert [own[0] for own in found["bins"]] == pytest.approx([0.15, 0.955])
+    assert found["error"] == pytest.approx((2 * 0.35 + 2 * 0.045) / 4)
 
 
 def test_spearman_is_that_of_scipy() -> None:
@@ -216,11 +215,11 @@ def test_definitions_are_ranked_among_all_candidates() -> None:
     x = model.model.x.weight.detach()[rows]
     dog, cat = (rows.index(row(word)) for word in ("dog", "cat"))
     nearer = plain_rank(x[dog], x, cat)
-    assert (found.words, found.unknown, found.without_gap) == (2, 2, 1)
-    assert found.candidates == len(rows)
+    assert (found["words"], found["unknown"], found["without_gap"]) == (2, 2, 1)
+    assert found["candidates"] == len(rows)
     assert nearer > 1
-    assert found.ranks["model"].median_rank == (1 + nearer) / 2
-    assert found.ranks["context encoder"] == found.ranks["model"]
+    assert found["ranks"]["model"].median_rank == (1 + nearer) / 2
+    assert found["ranks"]["context encoder"] == found["ranks"]["model"]
 
 
 def rated(group: str, probes: str, ratings: Sequence[float], text: str = "a ___ ran") -> Trial:
@@ -239,13 +238,13 @@ def test_trials_correlate_ratings_with_cosines() -> None:
     found = trials(Predictor(model, {"bag": bag}), LEXICON, given)
 
     expected = spearmanr(near, ratings).statistic
-    assert found.correlations["model"][0] == pytest.approx((1 + expected) / 2)
+    assert found["correlations"]["model"][0] == pytest.approx((1 + expected) / 2)
     read = gap_passage(given[0].texts, LEXICON)
     assert read is not None
     by_bag = [cos(bag(read)[1], bag.words[row(probe)]) for probe in probes.split()]
     expected = sum(spearmanr(by_bag, trial.ratings).statistic for trial in given) / 2
-    assert found.correlations["bag"][0] == pytest.approx(expected)
-    assert (found.trials, found.words, found.unknown_probes) == (2, 2, 0)
+    assert found["correlations"]["bag"][0] == pytest.approx(expected)
+    assert (found["trials"], found["words"], found["unknown_probes"]) == (2, 2, 0)
 
 
 def test_unknown_probes_say_nothing_and_uninformative_trials_count_as_0() -> None:
@@ -262,9 +261,9 @@ def test_unknown_probes_say_nothing_and_uninformative_trials_count_as_0() -> Non
     found = trials(Predictor(model, {}), LEXICON, given)
 
     expected = spearmanr([near[0], sum(near) / 2, near[1]], [3, 1, 2]).statistic
-    assert found.correlations["model"][0] == pytest.approx(expected / 4)
-    assert (found.few_probes, found.constant, found.without_gap) == (1, 1, 1)
-    assert found.unknown_probes == 3 / 10
+    assert found["correlations"]["model"][0] == pytest.approx(expected / 4)
+    assert (found["few_probes"], found["constant"], found["without_gap"]) == (1, 1, 1)
+    assert found["unknown_probes"] == 3 / 10
 
 
 def interval(groups: str) -> tuple[float, float]:
@@ -273,9 +272,10 @@ def interval(groups: str) -> tuple[float, float]:
     probes = "dog cat wolf"
     near = np.array([cos(x[row("dog")], x[row(probe)]) for probe in probes.split()])
     given = [rated(g, probes, (near if g.isupper() else -near).tolist()) for g in groups]
-    found: Trials = trials(Predictor(model, {}), LEXICON, given)
-    assert found.correlations["model"][0] == pytest.approx(0)
-    return found.correlations["model"][1]
+    found = trials(Predictor(model, {}), LEXICON, given)
+    assert found["correlations"]["model"][0] == pytest.approx(0)
+    low, high = found["correlations"]["model"][1]
+    return low, high
 
 
 def test_what_is_resampled_are_invented_words_not_trials() -> None:
@@ -293,9 +293,9 @@ def test_pairs_correlate_similarities_with_the_cosines_of_both_tables() -> None:
 
     ratings = [rating for _, _, rating in given]
     tables = (model.model.x.weight.detach(), model.model.output.weight.detach())
-    for table, value in zip(tables, (found.x, found.y), strict=True):
+    for table, value in zip(tables, (found["x"], found["y"]), strict=True):
         near = [cos(table[row(a.lower())], table[row(b)]) for a, b, _ in given]
         assert value == pytest.approx(spearmanr(near, ratings).statistic)
-    assert (found.pairs, found.left_out) == (4, 1)
+    assert (found["pairs"], found["left_out"]) == (4, 1)
     with pytest.raises(ValueError, match="1 word pairs in the vocabulary"):
         pairs(model, [("dog", "cat", 1.0), ("dog", "zork", 2.0)])

@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import Threads, print_ranks, print_table
+from dntm.cli.runs import Threads, print_table
 from dntm.corpus.document import files_below
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.text import Documents
@@ -26,9 +26,6 @@ from dntm.evaluation.passages import (
     read_trials,
 )
 from dntm.files import folder_of, write_text
-
-if TYPE_CHECKING:
-    from dntm.evaluation.meaning import HiddenWords, Trials
 
 CANDIDATES = 30_000
 """Candidates for a hidden or defined word: the most frequent content words."""
@@ -105,30 +102,21 @@ class EvaluateMeaning(Threads):
             if not any(found.values()):
                 raise ValueError("no word of the text can be hidden: expected known words")
             progress = partial(tqdm, desc="predicting hidden words")
-            hidden = meaning.hidden_words(predictor, found, candidates, progress)
-            _print_hidden(hidden)
-            numbers["hidden_words"] = asdict(hidden)
+            numbers["hidden_words"] = meaning.hidden_words(predictor, found, candidates, progress)
+            _print_hidden(numbers["hidden_words"])
         if rated:
-            correlated = meaning.trials(predictor, lexicon, rated, seed=self.seed)
-            _print_trials(correlated)
-            numbers["trials"] = asdict(correlated)
+            numbers["trials"] = meaning.trials(predictor, lexicon, rated, seed=self.seed)
+            _print_trials(numbers["trials"])
         if defined:
-            ranked = meaning.definitions(predictor, lexicon, defined, candidates)
-            print(
-                f"{ranked.words:,} defined words, {ranked.candidates:,} candidates; left out: "
-                f"{ranked.unknown:,} not among them, {ranked.without_gap:,} without ___"
-            )
-            print_ranks("after the definition", ranked.ranks)
-            numbers["definitions"] = asdict(ranked)
+            numbers["definitions"] = meaning.definitions(predictor, lexicon, defined, candidates)
+            _print_definitions(numbers["definitions"])
         if compared:
-            similar = meaning.pairs(model, compared)
-            print(
-                f"{similar.pairs:,} word pairs, {similar.left_out:,} left out; Spearman: "
-                f"x {similar.x:.3f}, y {similar.y:.3f}"
-            )
-            numbers["pairs"] = asdict(similar)
+            numbers["pairs"] = meaning.pairs(model, compared)
+            line = "{pairs:,} word pairs, {left_out:,} left out; Spearman: x {x:.3f}, y {y:.3f}"
+            print(line.format(**numbers["pairs"]))
         if self.json:
-            write_text(self.json, json.dumps(numbers, indent=2, allow_nan=False) + "\n")
+            text = json.dumps(numbers, indent=2, allow_nan=False, default=asdict)
+            write_text(self.json, text + "\n")
             print(f"numbers: {self.json}")
 
     def _fit_sentences(self, lexicon: Lexicon) -> Iterator[list[int]]:
@@ -143,9 +131,9 @@ class EvaluateMeaning(Threads):
                     break
 
 
-def _print_hidden(found: "HiddenWords") -> None:
-    print(f"hidden words, {found.candidates:,} candidates")
-    for group, methods in found.ranks.items():
+def _print_hidden(found: dict[str, Any]) -> None:
+    print(f"hidden words, {found['candidates']:,} candidates")
+    for group, methods in found["ranks"].items():
         rows = [[f"words {group}", "mentions", "types", "recall at 1", "at 10", "MRR", "median"]]
         rows += [
             [method, f"{n}", f"{s.cases:,}", f"{s.recall[1]:.3f}", f"{s.recall[10]:.3f}",
@@ -154,22 +142,34 @@ def _print_hidden(found: "HiddenWords") -> None:
             for n, s in by_mentions.items()
         ]  # fmt: skip
         print_table(rows)
-    for n, own in found.calibration.items():
-        bins = (f"{conf:.2f}: {right:.2f} ({cases:,})" for conf, right, cases in own.bins)
-        print(f"calibration after {n} mentions, {own.cases:,} types: error {own.error:.3f}")
+    for n, own in found["calibration"].items():
+        bins = (f"{conf:.2f}: {right:.2f} ({cases:,})" for conf, right, cases in own["bins"])
+        print(f"calibration after {n} mentions, {own['cases']:,} types: error {own['error']:.3f}")
         print(f"  confidence: share right (types)  {', '.join(bins)}")
-    if found.falling is not None:
-        print(f"lower confidence although the right word is ranked better: {found.falling:.1%}")
+    if (falling := found["falling"]) is not None:
+        print(f"lower confidence although the right word is ranked better: {falling:.1%}")
 
 
-def _print_trials(found: "Trials") -> None:
+def _print_trials(found: dict[str, Any]) -> None:
     print(
-        f"{found.trials:,} trials of {found.words:,} invented words; {found.unknown_probes:.1%} of "
-        f"the probes are not in the vocabulary; counted as 0: {found.few_probes:,} trials with "
-        f"fewer than two known probes, {found.constant:,} with constant ratings, "
-        f"{found.without_gap:,} without ___"
+        "{trials:,} trials of {words:,} invented words; {unknown_probes:.1%} of the probes are not "
+        "in the vocabulary; counted as 0: {few_probes:,} trials with fewer than two known probes, "
+        "{constant:,} with constant ratings, {without_gap:,} without ___".format(**found)
     )
     rows = [["Spearman, mean over trials", "mean", "95 % interval"]]
-    for method, (mean, (low, high)) in found.correlations.items():
+    for method, (mean, (low, high)) in found["correlations"].items():
         rows.append([method, f"{mean:.3f}", f"{low:.3f} to {high:.3f}"])
+    print_table(rows)
+
+
+def _print_definitions(found: dict[str, Any]) -> None:
+    print(
+        "{words:,} defined words, {candidates:,} candidates; left out: {unknown:,} not among them, "
+        "{without_gap:,} without ___".format(**found)
+    )
+    title = f"after the definition ({found['words']:,})"
+    rows = [[title, "recall at 1", "at 10", "at 100", "MRR", "median rank"]]
+    for method, s in found["ranks"].items():
+        shares = [f"{value:.3f}" for value in (*s.recall.values(), s.reciprocal_rank)]
+        rows.append([method, *shares, f"{s.median_rank:,.0f}"])
     print_table(rows)

@@ -16,7 +16,6 @@ from dntm.files import resolved
 from dntm.settings import read_yaml, typed
 
 if TYPE_CHECKING:
-    from dntm.evaluation.ranks import RankSummary
     from dntm.model.scorer import Scorer
     from dntm.training.processes import Device
 
@@ -165,18 +164,3 @@ def print_cloze(title: str, models: Mapping[str, ClozeSummary]) -> None:
         rows.append([name, *(f"{value:.3f}" for value in own), f"{s.gaps:,}"])
         chance.append(("chance", *(f"{value:.3f}" for value in random), f"{s.gaps:,}"))
     print_table([*rows, *dict.fromkeys(chance)])
-
-
-def print_ranks(title: str, methods: "Mapping[str, RankSummary]") -> None:
-    """Recall and mean ranks, one row per method."""
-    cases = next(iter(methods.values())).cases
-    head = [f"{title} ({cases:,})", "recall at 1", "at 10", "at 100", "MRR", "median rank"]
-    rows = [
-        [
-            name,
-            *(f"{value:.3f}" for value in (*s.recall.values(), s.reciprocal_rank)),
-            f"{s.median_rank:,.0f}",
-        ]
-        for name, s in methods.items()
-    ]
-    print_table([head, *rows])

@@ -8,11 +8,13 @@ ranked by cos(g_e, x_w), and the model's confidence is the probability of its fi
 The baselines rank words by their cosine too: those of `word_baselines`, and the context encoder
 alone, which is x_e with the mean of the contexts d'_e instead of the model's own merging function.
 A model without the naming extension has no s_n, and there is no calibration.
+
+Every test returns a dictionary with the numbers that are printed and written to the JSON file.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,6 +42,7 @@ _BATCH = 32
 """Passages read at once."""
 Rows = Int[np.ndarray, " candidates"]
 """Candidates as ascending rows of the vocabulary."""
+Numbers = dict[str, Any]
 
 
 class Predictor:
@@ -122,46 +125,23 @@ def type_groups(vocabulary: Vocabulary, candidates: Rows) -> dict[str, Int[np.nd
     return groups
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Calibration:
-    """The probability of the first predicted word, compared with how often it is right."""
+def calibration(
+    confidence: Float[np.ndarray, " cases"], right: Bool[np.ndarray, " cases"]
+) -> Numbers:
+    """The probability of the first predicted word, compared with how often it is right.
 
-    cases: int
-    error: float
-    """Expected calibration error: mean |confidence - accuracy| over bins, weighted by cases."""
-    bins: list[tuple[float, float, int]]
-    """Mean confidence, accuracy and cases of each bin of equal width that has cases."""
-
-    @classmethod
-    def of(
-        cls, confidence: Float[np.ndarray, " cases"], right: Bool[np.ndarray, " cases"]
-    ) -> "Calibration":
-        """From the confidence of each prediction and whether it is right."""
-        number = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
-        cases = np.bincount(number, minlength=BINS)
-        used = cases > 0
-        confident, accurate = (
-            np.bincount(number, values, BINS)[used] / cases[used] for values in (confidence, right)
-        )
-        error = float((np.abs(confident - accurate) * cases[used]).sum() / max(len(right), 1))
-        bins = zip(confident.tolist(), accurate.tolist(), cases[used].tolist(), strict=True)
-        return cls(cases=len(right), error=error, bins=list(bins))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HiddenWords:
-    """Ranks of hidden words."""
-
-    candidates: int
-    ranks: dict[str, dict[str, dict[int, RankSummary]]]
-    """By group of words, method and number of mentions read. "all" are the words after the first
-    band. A case is a type. Types with fewer mentions are missing from the larger numbers, so that
-    numbers of mentions are comparable only for "all with 6 mentions"."""
-    calibration: dict[int, Calibration]
-    """By number of mentions; words after the first band. Empty without the naming extension."""
-    falling: float | None
-    """Of the mentions after which the right word is ranked better than before, the share with a
-    lower confidence than before."""
+    `bins` are the mean confidence, accuracy and cases of each bin of equal width that has cases.
+    `error` is the expected calibration error: mean |confidence - accuracy|, weighted by cases.
+    """
+    number = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+    cases = np.bincount(number, minlength=BINS)
+    used = cases > 0
+    confident, accurate = (
+        np.bincount(number, values, BINS)[used] / cases[used] for values in (confidence, right)
+    )
+    error = float((np.abs(confident - accurate) * cases[used]).sum() / max(len(right), 1))
+    bins = zip(confident.tolist(), accurate.tolist(), cases[used].tolist(), strict=True)
+    return {"cases": len(right), "error": error, "bins": list(bins)}
 
 
 def hidden_words(
@@ -169,8 +149,15 @@ def hidden_words(
     groups: Mapping[str, Sequence[Passage]],
     candidates: Rows,
     progress: Callable[[Sequence[Sequence[Passage]]], Iterable[Sequence[Passage]]] = iter,
-) -> HiddenWords:
-    """Rank every hidden word among the candidates after each of its mentions."""
+) -> Numbers:
+    """Rank every hidden word among the candidates after each of its mentions.
+
+    `ranks` are by group of words, method and number of mentions read. "all" are the words after the
+    first band. A case is a type. Types with fewer mentions are missing from the larger numbers, so
+    that numbers of mentions are comparable only for "all with 6 mentions". `calibration` is that of
+    "all", by number of mentions; empty without the naming extension. `falling`: of the mentions
+    after which the right word is ranked better than before, the share with a lower confidence.
+    """
     passages = [passage for group in groups.values() for passage in group]
     batches = [passages[start : start + _BATCH] for start in range(0, len(passages), _BATCH)]
     read = [predictor.vectors(batch) for batch in progress(batches)]
@@ -196,89 +183,60 @@ def hidden_words(
     rank, confidence = ranked["model"]
     judged = rare & (predictor.naming is not None)
     better = judged[1:] & (count[1:] > 1) & (rank[1:] < rank[:-1])
-    return HiddenWords(
-        candidates=len(candidates),
-        ranks={
+    return {
+        "candidates": len(candidates),
+        "ranks": {
             group: {method: summaries(own, mask) for method, own in ranked.items()}
             for group, mask in masks.items()
             if mask.any()
         },
-        calibration={
-            n: Calibration.of(confidence[at], rank[at] == 1)
+        "calibration": {
+            n: calibration(confidence[at], rank[at] == 1)
             for n in MENTIONS
             if (at := judged & (count == n)).any()
         },
-        falling=float((np.diff(confidence) < 0)[better].mean()) if better.any() else None,
-    )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Definitions:
-    """Ranks of words after their definitions."""
-
-    words: int
-    unknown: int
-    """Words left out because they are not among the candidates."""
-    without_gap: int
-    """Words left out because their definition has no ___."""
-    candidates: int
-    ranks: dict[str, RankSummary]
+        "falling": float((np.diff(confidence) < 0)[better].mean()) if better.any() else None,
+    }
 
 
 def definitions(
     predictor: Predictor, lexicon: Lexicon, given: Sequence[tuple[str, str]], candidates: Rows
-) -> Definitions:
-    """Rank each word among the candidates after its definition."""
+) -> Numbers:
+    """Rank each word among the candidates after its definition.
+
+    Words are left out if they are not among the candidates (`unknown`) or have no ___ in their
+    definition (`without_gap`).
+    """
     rows = [(lexicon.row(word), text) for word, text in given]
     known = [(row, text) for row, text in rows if row in candidates]
     read = [p for row, text in known if (p := gap_passage([text], lexicon, row)) is not None]
     if not read:
         raise ValueError("no definition with ___ of a word in the vocabulary")
-    vectors, last = predictor.vectors(read), _last_mentions(read)
     answers = np.array([passage.answer for passage in read])
     mentions = np.array([len(passage.mentions()) for passage in read])
+    last = np.cumsum(mentions) - 1
     ranks = {
         m: predictor.ranks(m, v[last], candidates, answers, mentions).rank
-        for m, v in vectors.items()
+        for m, v in predictor.vectors(read).items()
     }
-    return Definitions(
-        words=len(read),
-        unknown=len(given) - len(known),
-        without_gap=len(known) - len(read),
-        candidates=len(candidates),
-        ranks={method: RankSummary.of(values) for method, values in ranks.items()},
-    )
-
-
-def _last_mentions(passages: Sequence[Passage]) -> Int[np.ndarray, " passages"]:
-    """The index of the last mention of each passage among all mentions."""
-    last: Int[np.ndarray, " passages"] = np.cumsum([len(p.mentions()) for p in passages]) - 1
-    return last
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Trials:
-    """Correlation of predicted similarities with human ratings."""
-
-    trials: int
-    words: int
-    """Number of invented words."""
-    unknown_probes: float
-    """Share of the probes that are not in the vocabulary."""
-    few_probes: int
-    """Trials with fewer than two known probes. These and the next two count as 0."""
-    constant: int
-    """Trials whose ratings are all the same."""
-    without_gap: int
-    """Trials without ___."""
-    correlations: dict[str, tuple[float, tuple[float, float]]]
-    """Means of Spearman's coefficient, with 95 % intervals over resampled words."""
+    return {
+        "words": len(read),
+        "unknown": len(given) - len(known),
+        "without_gap": len(known) - len(read),
+        "candidates": len(candidates),
+        "ranks": {method: RankSummary.of(values) for method, values in ranks.items()},
+    }
 
 
 def trials(
     predictor: Predictor, lexicon: Lexicon, given: Sequence[Trial], *, seed: int = 0
-) -> Trials:
-    """Correlate the ratings of each trial's probes with their cosines after its texts."""
+) -> Numbers:
+    """Correlate the ratings of each trial's probes with their cosines after its texts.
+
+    `correlations` are means of Spearman's coefficient, with 95 % intervals over resampled words.
+    Trials count as 0 if they have fewer than two known probes (`few_probes`), the same rating for
+    all probes (`constant`), or no ___ (`without_gap`). `words` are the invented words.
+    """
     probes = [np.array([lexicon.row(probe) for probe in trial.probes]) for trial in given]
     passages = [gap_passage(trial.texts, lexicon) for trial in given]
     constant = [len(set(trial.ratings)) < 2 for trial in given]
@@ -288,7 +246,7 @@ def trials(
         for n, passage in enumerate(passages)
         if passage is not None and not constant[n] and not few[n]
     }
-    last = _last_mentions([*read.values()])
+    last = np.cumsum([len(passage.mentions()) for passage in read.values()]) - 1
     values = {method: np.zeros(len(given)) for method in predictor.words}
     for method, vectors in predictor.vectors([*read.values()]).items() if read else ():
         for n, vector in zip(read, vectors[last], strict=True):
@@ -300,33 +258,25 @@ def trials(
     names, which = np.unique([trial.group for trial in given], return_inverse=True)
     drawn = resampled(len(names), seed)
     sizes = drawn @ np.bincount(which).astype(np.float64)
-    return Trials(
-        trials=len(given),
-        words=len(names),
-        unknown_probes=float((np.concatenate(probes) == UNK).mean()),
-        few_probes=sum(few),
-        constant=sum(constant),
-        without_gap=sum(passage is None for passage in passages),
-        correlations={
+    return {
+        "trials": len(given),
+        "words": len(names),
+        "unknown_probes": float((np.concatenate(probes) == UNK).mean()),
+        "few_probes": sum(few),
+        "constant": sum(constant),
+        "without_gap": sum(passage is None for passage in passages),
+        "correlations": {
             method: (float(v.mean()), interval((drawn @ np.bincount(which, v)) / sizes))
             for method, v in values.items()
         },
-    )
+    }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Pairs:
-    """Spearman's coefficients of cosines of word embeddings with human similarity ratings."""
+def pairs(model: Scorer, given: Sequence[tuple[str, str, float]]) -> Numbers:
+    """Spearman's coefficients of human similarity ratings with the cosines of x and of y.
 
-    pairs: int
-    left_out: int
-    """Pairs with a word that is not in the vocabulary."""
-    x: float
-    y: float
-
-
-def pairs(model: Scorer, given: Sequence[tuple[str, str, float]]) -> Pairs:
-    """Correlate similarities with the cosines of x and of y."""
+    Pairs with a word that is not in the vocabulary are left out.
+    """
     lexicon = Lexicon(model.vocabulary)
     rows = np.array([[lexicon.row(a), lexicon.row(b)] for a, b, _ in given])
     known = (rows != UNK).all(1)
@@ -338,7 +288,7 @@ def pairs(model: Scorer, given: Sequence[tuple[str, str, float]]) -> Pairs:
         spearman(nn.functional.cosine_similarity(w[left], w[right]).double().numpy(), ratings)
         for w in (model.model.x.weight.detach(), model.model.output.weight.detach())
     )
-    return Pairs(pairs=int(known.sum()), left_out=int((~known).sum()), x=x, y=y)
+    return {"pairs": int(known.sum()), "left_out": int((~known).sum()), "x": x, "y": y}
 
 
 def spearman(a: Float[np.ndarray, " _"], b: Float[np.ndarray, " _"]) -> float:
