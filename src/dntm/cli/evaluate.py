@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,8 +20,6 @@ from dntm.cli.runs import (
     documents_of,
     model_of,
     own_dataset_of,
-    print_changes,
-    print_cloze,
     print_groups,
     print_table,
     result_file,
@@ -30,19 +28,10 @@ from dntm.corpus.dataset import SPLITS, Dataset, Split
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import load_vocabulary
-from dntm.evaluation.cloze import ClozeRecords, ClozeText, summarize_cloze
+from dntm.evaluation import uncertainty
+from dntm.evaluation.cloze import ClozeRecords, ClozeSummary, ClozeText, summarize_cloze
 from dntm.evaluation.groups import Group, score_groups
 from dntm.evaluation.records import Records, Table, as_csv, ideal_records, records_of
-from dntm.evaluation.uncertainty import (
-    Comparison,
-    document_names,
-    document_rows,
-    group_sums,
-    paired_bootstrap,
-    stacked,
-    sum_columns,
-    whole_documents,
-)
 from dntm.files import DEFAULT, folder_of, resolved, write_text
 
 if TYPE_CHECKING:
@@ -182,15 +171,16 @@ class Evaluate(Computing):
                     records = records_of(scorer, tqdm(documents, name, unit=" documents"))
                     table[name] = score_groups(records)
                     seeds.setdefault(self._row(name, models), []).append(records)
-                    groups = [group_sums(records, group) for group in Group]
-                    sums += [[name, *row] for row in document_rows(groups)]
+                    groups = [uncertainty.group_sums(records, group) for group in Group]
+                    sums += [[name, *row] for row in uncertainty.document_rows(groups)]
                     file = re.sub(r"\W+", "-", f"records-{self.split}{added}")
                     self._write(records, file, model, dataset)
         print_groups(f"perplexity on {corpus or self.split}", table | ideal_row)
         if self.against is not None:
-            print_changes(f"against {self.against}", self._compared(seeds, dataset))
+            self._print_changes(seeds, dataset)
         if self.by_document:
-            write_text(self.by_document, as_csv(["run", "document", *sum_columns(Group)], sums))
+            header = ["run", "document", *uncertainty.sum_columns(Group)]
+            write_text(self.by_document, as_csv(header, sums))
             print(f"documents: {self.by_document}")
         return table | ideal_row
 
@@ -265,24 +255,28 @@ class Evaluate(Computing):
         single = re.split(" \\+ | without ", str(self.against))[0] in models
         return name if single else re.sub(r"-\d+(?= \+ | without |$)", "", name)
 
-    def _compared(
-        self, seeds: dict[str, list[Records]], dataset: Dataset
-    ) -> dict[str, dict[str, Comparison]]:
-        """Every other row by token group, compared with `against`."""
-        document = document_names(dataset.information)
-        sums = {
-            name: {
-                group: whole_documents(stacked([group_sums(run, group) for run in runs]), document)
-                for group in Group
+    def _print_changes(self, seeds: dict[str, list[Records]], dataset: Dataset) -> None:
+        """Changes of perplexity from `against`, one row per model, one column per token group."""
+        document = uncertainty.document_names(dataset.information)
+        sums = {}
+        for name, runs in seeds.items():
+            by_group = {g: [uncertainty.group_sums(run, g) for run in runs] for g in Group}
+            sums[name] = {
+                group: uncertainty.whole_documents(uncertainty.stacked(own), document)
+                for group, own in by_group.items()
             }
-            for name, runs in seeds.items()
-        }
         base = sums.pop(str(self.against))
-        groups = [group for group in Group if base[group].documents]
-        return {
-            name: {group: paired_bootstrap(base[group], own[group]) for group in groups}
-            for name, own in sums.items()
-        }
+
+        def change(own: Mapping[str, uncertainty.DocumentSums], group: Group) -> str:
+            if not base[group].documents:
+                return ""
+            found = uncertainty.paired_bootstrap(base[group], own[group])
+            ratio, low, high = (100 * (v - 1) for v in (found.ratio, *found.ratio_interval))
+            return f"{ratio:+.1f} % [{low:+.1f}, {high:+.1f}]"
+
+        rows = [[f"against {self.against}", *(group.column for group in Group)]]
+        rows += [[name, *(change(own, group) for group in Group)] for name, own in sums.items()]
+        print_table(rows)
 
     def _cloze(self, models: list[str], corpus: str | None) -> dict[str, Any]:
         if NGRAM in models:
@@ -303,8 +297,21 @@ class Evaluate(Computing):
                 file = re.sub(r"\W+", "-", f"cloze-{self.split}{self._left_out}")
                 self._write(records, file, model, dataset)
             table[model] = summarize_cloze(records)
-        print_cloze(f"cloze test on {corpus or self.split}", table)
+        _print_cloze(f"cloze test on {corpus or self.split}", table)
         return {name: asdict(summary) for name, summary in table.items()}
+
+
+def _print_cloze(title: str, models: Mapping[str, ClozeSummary]) -> None:
+    """Table 4, one row per model; then the values of a random choice."""
+    rows = [[title, "mean quantile", "accuracy", "reciprocal rank", "MQ after the gap", "gaps"]]
+    chance = []
+    for name, s in models.items():
+        own = (s.mean_quantile, s.accuracy, s.reciprocal_rank, s.rest_mean_quantile)
+        half = s.chance_mean_quantile
+        random = (half, s.chance_accuracy, s.chance_reciprocal_rank, half)
+        rows.append([name, *(f"{value:.3f}" for value in own), f"{s.gaps:,}"])
+        chance.append(("chance", *(f"{value:.3f}" for value in random), f"{s.gaps:,}"))
+    print_table([*rows, *dict.fromkeys(chance)])
 
 
 def _is_model(word: str) -> bool:

@@ -9,9 +9,7 @@ import tyro
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
-from dntm.evaluation.cloze import ClozeSummary
 from dntm.evaluation.groups import Group
-from dntm.evaluation.uncertainty import Comparison
 from dntm.files import resolved
 from dntm.settings import read_yaml, typed
 
@@ -137,30 +135,3 @@ def print_groups(title: str, models: Mapping[str, Mapping[str, Mapping[str, Any]
         rows.append([name, *(f"{groups[group]['perplexity']:.1f}" for group in Group)])
         rows.append(counts)
     print_table(rows)
-
-
-def print_changes(title: str, models: Mapping[str, Mapping[str, Comparison]]) -> None:
-    """Changes of perplexity with intervals, one row per model and one column per token group."""
-
-    def change(c: Comparison | None) -> str:
-        if c is None:
-            return ""
-        ratio, low, high = (100 * (v - 1) for v in (c.ratio, *c.ratio_interval))
-        return f"{ratio:+.1f} % [{low:+.1f}, {high:+.1f}]"
-
-    rows = [[title, *(group.column for group in Group)]]
-    rows += [[name, *(change(own.get(group)) for group in Group)] for name, own in models.items()]
-    print_table(rows)
-
-
-def print_cloze(title: str, models: Mapping[str, ClozeSummary]) -> None:
-    """Table 4, one row per model; then the values of a random choice."""
-    rows = [[title, "mean quantile", "accuracy", "reciprocal rank", "MQ after the gap", "gaps"]]
-    chance = []
-    for name, s in models.items():
-        own = (s.mean_quantile, s.accuracy, s.reciprocal_rank, s.rest_mean_quantile)
-        half = s.chance_mean_quantile
-        random = (half, s.chance_accuracy, s.chance_reciprocal_rank, half)
-        rows.append([name, *(f"{value:.3f}" for value in own), f"{s.gaps:,}"])
-        chance.append(("chance", *(f"{value:.3f}" for value in random), f"{s.gaps:,}"))
-    print_table([*rows, *dict.fromkeys(chance)])
