@@ -22,7 +22,7 @@ from dntm.evaluation.records import Records
 from dntm.files import write_text
 from dntm.model.scorer import Completions
 from dntm.settings import to_yaml
-from dntm.study.config import MODELS, PAPER_MODELS, PRESETS, StudyFolder, all_runs
+from dntm.study.config import MODELS, PAPER_MODELS, PRESETS, StudyFolder
 from dntm.study.run import train_config
 
 PAPER_NAMES = tuple(model.name for model in PAPER_MODELS)
@@ -59,7 +59,7 @@ def study(
     made = StudyFolder(folder)
     write_text(made.settings, to_yaml(config))
     shutil.copytree(_dataset(texts or chains), made.dataset)
-    for run in all_runs(config):
+    for run in config.runs:
         if run.model.name not in numbers:
             continue
         path, mine = made.run(run), tuple(numbers[run.model.name].items())

@@ -10,16 +10,7 @@ from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
 from dntm.settings import to_yaml
-from dntm.study.config import (
-    PRESETS,
-    StudyConfig,
-    StudyFolder,
-    all_runs,
-    resolve,
-    save_settings,
-    select_runs,
-    with_baselines,
-)
+from dntm.study.config import PRESETS, StudyConfig, StudyFolder
 from dntm.study.run import pretrain_config, train_config
 from tests.cli.running import fails
 
@@ -33,13 +24,13 @@ def test_settings_survive_study_yaml(name: str, tmp_path: Path) -> None:
 
 
 def test_the_papers_study_has_thirteen_models_with_three_seeds() -> None:
-    assert len(all_runs(PRESETS["paper"])) == len(all_runs(PRESETS["small"])) == 39
-    assert [run.name for run in all_runs(PRESETS["quick"])] == ["A-1", "D-gru-relu-1"]
+    assert len(PRESETS["paper"].runs) == len(PRESETS["small"].runs) == 39
+    assert [run.name for run in PRESETS["quick"].runs] == ["A-1", "D-gru-relu-1"]
 
 
 def test_runs_are_selected_by_letter_model_run_or_pattern() -> None:
     def names(*only: str) -> list[str]:
-        return [run.name for run in select_runs(PRESETS["small"], only)]
+        return [run.name for run in PRESETS["small"].select_runs(only)]
 
     assert names("A") == ["A-1", "A-2", "A-3"]
     assert names("D-gru", "B-max-2") == ["D-gru-1", "B-max-2", "D-gru-2", "D-gru-3"]
@@ -66,13 +57,13 @@ def test_other_settings_than_those_of_the_folder_are_refused(
 
 def test_models_can_be_added_to_a_study_but_not_removed(tmp_path: Path) -> None:
     folder, quick = StudyFolder(tmp_path), replace(PRESETS["quick"], corpus="sotu")
-    save_settings(folder, quick)
+    folder.save_settings(quick)
 
-    save_settings(folder, with_baselines(quick))
+    folder.save_settings(quick.with_baselines())
 
-    assert StudyConfig.from_yaml(folder.settings) == with_baselines(quick)
+    assert StudyConfig.from_yaml(folder.settings) == quick.with_baselines()
     with pytest.raises(ValueError, match="has other settings"):
-        save_settings(folder, quick)
+        folder.save_settings(quick)
 
 
 def test_a_study_resumes_without_repeating_its_settings(
@@ -113,7 +104,7 @@ def test_a_folder_without_study_and_an_unknown_run_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "it has no study.yaml" in fails(capsys, "report", tmp_path)
-    save_settings(StudyFolder(tmp_path), replace(PRESETS["quick"], corpus="sotu"))
+    StudyFolder(tmp_path).save_settings(replace(PRESETS["quick"], corpus="sotu"))
     error = fails(capsys, "reproduce", "--output-dir", tmp_path, "--run", "B-1")
     assert "has no run 'B-1', expected one of A-1, D-gru-relu-1" in error
 
@@ -122,7 +113,7 @@ def test_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "news.txt").write_text("a b\n")
     monkeypatch.chdir(tmp_path)
 
-    config = resolve(replace(PRESETS["quick"], corpus="news.txt", text=("news.txt",)))
+    config = replace(PRESETS["quick"], corpus="news.txt", text=("news.txt",)).resolved()
 
     assert config.corpus == str(tmp_path / "news.txt")
     assert config.text == (str(tmp_path / "news.txt"),)
@@ -133,7 +124,7 @@ def test_the_encoder_is_pretrained_with_the_sizes_of_the_model(tmp_path: Path) -
     given = replace(PRESETS["quick"], corpus="sotu", text=(str(tmp_path / "news.txt"),))
     folder = StudyFolder(tmp_path / "study")
 
-    config = resolve(given)
+    config = given.resolved()
     found = pretrain_config(folder, config)
 
     assert config.model.context_dim == config.model.embedding_dim == 96
@@ -148,7 +139,7 @@ def test_sizes_that_pretrained_embeddings_do_not_fit_are_refused(tmp_path: Path)
     given = replace(PRESETS["paper"], corpus="sotu", text=(str(tmp_path / "news.txt"),))
 
     with pytest.raises(ValueError, match="hidden_dim is 64 and"):
-        resolve(replace(given, model=replace(given.model, hidden_dim=64)))
+        replace(given, model=replace(given.model, hidden_dim=64)).resolved()
 
 
 def test_models_take_the_sizes_of_an_existing_pretraining(tmp_path: Path) -> None:
@@ -157,10 +148,10 @@ def test_models_take_the_sizes_of_an_existing_pretraining(tmp_path: Path) -> Non
     PretrainedEncoder(vocabulary, given).save(tmp_path / "run" / "best")
     asked = replace(PRESETS["quick"], corpus="sotu", pretrained=str(tmp_path / "run"))
 
-    config = resolve(asked)
+    config = asked.resolved()
 
     model = config.model
     assert (model.embedding_dim, model.hidden_dim, model.context_dim) == (6, 6, 4)
     assert model.encoder_dim == 5
-    train = train_config(StudyFolder(tmp_path / "study"), config, all_runs(config)[0])
+    train = train_config(StudyFolder(tmp_path / "study"), config, config.runs[0])
     assert train.pretrained == tmp_path / "run"

@@ -12,14 +12,7 @@ from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.model.scorer import Scorer
 from dntm.settings import merged
-from dntm.study.config import (
-    PRESETS,
-    StudyConfig,
-    StudyFolder,
-    all_runs,
-    save_settings,
-    with_baselines,
-)
+from dntm.study.config import PRESETS, StudyConfig, StudyFolder
 from dntm.study.report import write_report
 from dntm.study.run import run_one
 from tests.study.small_study import write_corpus
@@ -39,7 +32,7 @@ def config(tmp_path: Path) -> StudyConfig:
 def test_the_records_are_the_scores_of_the_best_weights(
     config: StudyConfig, tmp_path: Path
 ) -> None:
-    folder, run = StudyFolder(tmp_path / "study"), all_runs(config)[1]
+    folder, run = StudyFolder(tmp_path / "study"), config.runs[1]
 
     run_one(folder, config, run, quiet)
 
@@ -54,7 +47,7 @@ def test_the_records_are_the_scores_of_the_best_weights(
 def test_deleted_results_are_written_again_without_training(
     config: StudyConfig, tmp_path: Path
 ) -> None:
-    folder, run = StudyFolder(tmp_path / "study"), all_runs(config)[0]
+    folder, run = StudyFolder(tmp_path / "study"), config.runs[0]
     run_one(folder, config, run, quiet)
     files = [folder.run(run) / name for name in ("records-test.csv", "cloze-test.csv")]
     before = [path.read_bytes() for path in files]
@@ -69,7 +62,7 @@ def test_deleted_results_are_written_again_without_training(
 
 
 def test_records_of_earlier_weights_are_replaced(config: StudyConfig, tmp_path: Path) -> None:
-    folder, run = StudyFolder(tmp_path / "study"), all_runs(config)[0]
+    folder, run = StudyFolder(tmp_path / "study"), config.runs[0]
     folder.run(run).mkdir(parents=True)
     for name in ("records-test.csv", "cloze-test.csv"):
         (folder.run(run) / name).write_text("stale\n")
@@ -83,7 +76,7 @@ def test_records_of_earlier_weights_are_replaced(config: StudyConfig, tmp_path: 
 def test_documents_may_have_more_entities_than_slots(config: StudyConfig, tmp_path: Path) -> None:
     build = replace(config.build, overflow="evict", max_entities=1)
     config = replace(config, build=build, models=("D-gru-relu",))
-    folder, run = StudyFolder(tmp_path / "study"), all_runs(config)[0]
+    folder, run = StudyFolder(tmp_path / "study"), config.runs[0]
 
     run_one(folder, config, run, quiet)
 
@@ -96,9 +89,9 @@ def test_baselines_are_added_to_a_study_and_have_a_table(
     config: StudyConfig, tmp_path: Path
 ) -> None:
     folder, one = StudyFolder(tmp_path / "study"), replace(config, seeds=(1,))
-    one = with_baselines(replace(one, model=replace(one.model, heads=1)))
-    save_settings(folder, one)
-    runs = {run.name: run for run in all_runs(one)}
+    one = replace(one, model=replace(one.model, heads=1)).with_baselines()
+    folder.save_settings(one)
+    runs = {run.name: run for run in one.runs}
     names = ("n-gram-1", "A-cache-1", "D-transformer-1", "D-pointer-1")
 
     for name in names:

@@ -13,17 +13,7 @@ import tyro
 from dntm.cli.runs import print_table
 from dntm.files import remove_stale_files
 from dntm.settings import merged, read_yaml
-from dntm.study.config import (
-    PRESETS,
-    StudyConfig,
-    StudyFolder,
-    StudyRun,
-    all_runs,
-    resolve,
-    save_settings,
-    select_runs,
-    with_baselines,
-)
+from dntm.study.config import PRESETS, StudyConfig, StudyFolder, StudyRun
 
 PRINTED = ("table-2", "table-4", "baselines")
 """Tables that are printed; the report has all."""
@@ -80,8 +70,8 @@ class Reproduce:
         config = self._settings()
         corpus = Path(config.corpus).name
         folder = StudyFolder(self.output_dir or Path("studies") / f"{corpus}-{config.preset}")
-        selected = select_runs(config, self.only)
-        save_settings(folder, config)
+        selected = config.select_runs(self.only)
+        folder.save_settings(config)
         if self.list_:
             from dntm.study.run import run_command
 
@@ -113,15 +103,15 @@ class Reproduce:
         }
         changed = dataclasses.replace(config, **options)
         if not (exists and changed == config):
-            changed = resolve(changed)
-        return with_baselines(changed) if self.baselines else changed
+            changed = changed.resolved()
+        return changed.with_baselines() if self.baselines else changed
 
     def _execute_one(self, folder: StudyFolder, config: StudyConfig, name: str) -> None:
         from dntm.study.run import end_with_parent, run_one
         from dntm.training.processes import Interrupted, set_threads
 
         end_with_parent()
-        runs = {run.name: run for run in all_runs(config)}
+        runs = {run.name: run for run in config.runs}
         if name not in runs:
             raise ValueError(
                 f"{folder.path} has no run {name!r}, expected one of {', '.join(runs)}"
@@ -191,7 +181,7 @@ def _write_report(folder: StudyFolder, target: Path | None = None) -> None:
 
 def _print_next_steps(folder: StudyFolder, config: StudyConfig) -> None:
     """Commands that use the last model of the paper that is finished."""
-    finished = [run for run in all_runs(config) if run.model.letter and folder.finished(run)]
+    finished = [run for run in config.runs if run.model.letter and folder.finished(run)]
     if finished:
         run = max(finished, key=lambda run: (run.model.letter, -run.seed))
         model = shlex.quote(str(folder.run(run)))

@@ -118,6 +118,24 @@ PRETRAINING: dict[str, tuple[EncoderConfig, PretrainRecipe, StoreConfig]] = {
 }
 
 
+@dataclass(frozen=True)
+class StudyRun:
+    """One model with one seed."""
+
+    model: StudyModel
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Name of the run folder: D-gru-relu-1."""
+        return f"{self.model.name}-{self.seed}"
+
+    def matches(self, pattern: str) -> bool:
+        """Whether a pattern matches the name of the run or model, or the model's letter."""
+        names = (self.name, self.model.name, self.model.letter)
+        return any(fnmatchcase(name, pattern) for name in names if name)
+
+
 @dataclass(frozen=True, kw_only=True)
 class StudyConfig:
     """All settings of a study."""
@@ -166,28 +184,64 @@ class StudyConfig:
             )
         return merged(cls(), read_yaml(path), str(path))
 
+    @property
+    def runs(self) -> list[StudyRun]:
+        """All runs: the first seed of every model, then the second: early results compare."""
+        return [StudyRun(MODELS[name], seed) for seed in self.seeds for name in self.models]
+
+    def select_runs(self, patterns: tuple[str, ...]) -> list[StudyRun]:
+        """The runs that match any of the patterns; all runs if there is no pattern."""
+        for pattern in patterns:
+            if not any(run.matches(pattern) for run in self.runs):
+                names = ", ".join(run.name for run in self.runs)
+                raise ValueError(f"--only {pattern} matches no run of this study: {names}")
+        return [r for r in self.runs if not patterns or any(map(r.matches, patterns))]
+
+    def with_baselines(self) -> "StudyConfig":
+        """The study with all baselines, and the models that they are compared with."""
+        names = (*self.models, "A", "D-gru-relu", *(model.name for model in BASELINES))
+        return dataclasses.replace(self, models=tuple(dict.fromkeys(names)))
+
+    def resolved(self) -> "StudyConfig":
+        """The settings with absolute paths, and with the sizes that pretraining requires."""
+        given, model, pretrained = self.given, self.model, self.pretrained
+        if given is not None and Path(given).exists():
+            given = str(Path(given).resolve())
+        if self.text:
+            if model.hidden_dim != model.embedding_dim:
+                raise ValueError(
+                    f"model.hidden_dim is {model.hidden_dim} and model.embedding_dim "
+                    f"{model.embedding_dim}, expected the same size: pretrained embeddings "
+                    "initialize the input and the output layer"
+                )
+            # Pretraining compares context vectors with embeddings.
+            model = dataclasses.replace(model, context_dim=model.embedding_dim)
+        if pretrained:
+            from dntm.model.checkpoint import best_of
+            from dntm.model.pretrained_encoder import PretrainedEncoder
+
+            pretrained = _existing(pretrained, "pretrained")
+            encoder = PretrainedEncoder.load(best_of(Path(pretrained)))
+            model = dataclasses.replace(
+                model,
+                embedding_dim=encoder.embedding_dim,
+                hidden_dim=encoder.embedding_dim,
+                encoder_dim=encoder.encoder_dim,
+                context_dim=encoder.context_dim,
+            )
+        return dataclasses.replace(
+            self,
+            corpus=self.corpus if self.corpus in CORPORA else _existing(self.corpus, "corpus"),
+            given=given,
+            text=tuple(_existing(path, "text") for path in self.text),
+            pretrained=pretrained,
+            model=model,
+        )
+
 
 PRESETS: dict[str, StudyConfig] = {
     name: merged(StudyConfig(), values, name) for name, values in _RECIPES["presets"].items()
 }
-
-
-@dataclass(frozen=True)
-class StudyRun:
-    """One model with one seed."""
-
-    model: StudyModel
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """Name of the run folder: D-gru-relu-1."""
-        return f"{self.model.name}-{self.seed}"
-
-    def matches(self, pattern: str) -> bool:
-        """Whether a pattern matches the name of the run or model, or the model's letter."""
-        names = (self.name, self.model.name, self.model.letter)
-        return any(fnmatchcase(name, pattern) for name in names if name)
 
 
 class StudyFolder:
@@ -213,80 +267,21 @@ class StudyFolder:
         names = (RESULTS, RECORDS, CLOZE) if run.model.letter else (RESULTS, RECORDS)
         return all((self.run(run) / name).is_file() for name in names)
 
-
-def all_runs(config: StudyConfig) -> list[StudyRun]:
-    """All runs: the first seed of every model, then the second, so that early results compare."""
-    return [StudyRun(MODELS[name], seed) for seed in config.seeds for name in config.models]
-
-
-def select_runs(config: StudyConfig, patterns: tuple[str, ...]) -> list[StudyRun]:
-    """The runs that match any of the patterns; all runs if there is no pattern."""
-    runs = all_runs(config)
-    for pattern in patterns:
-        if not any(run.matches(pattern) for run in runs):
-            names = ", ".join(run.name for run in runs)
-            raise ValueError(f"--only {pattern} matches no run of this study: {names}")
-    return [r for r in runs if not patterns or any(r.matches(pattern) for pattern in patterns)]
-
-
-def with_baselines(config: StudyConfig) -> StudyConfig:
-    """The study with all baselines, and the models that they are compared with."""
-    compared = ("A", "D-gru-relu")
-    names = (*config.models, *compared, *(model.name for model in BASELINES))
-    return dataclasses.replace(config, models=tuple(dict.fromkeys(names)))
-
-
-def resolve(config: StudyConfig) -> StudyConfig:
-    """Make paths absolute, and set the sizes that pretraining requires."""
-    corpus, given, model = config.corpus, config.given, config.model
-    if corpus not in CORPORA:
-        corpus = _existing(corpus, "corpus")
-    if given is not None and Path(given).exists():
-        given = str(Path(given).resolve())
-    text = tuple(_existing(path, "text") for path in config.text)
-    if text:
-        if model.hidden_dim != model.embedding_dim:
-            raise ValueError(
-                f"model.hidden_dim is {model.hidden_dim} and model.embedding_dim "
-                f"{model.embedding_dim}, expected the same size: pretrained embeddings initialize "
-                "the input and the output layer"
-            )
-        # Pretraining compares context vectors with embeddings.
-        model = dataclasses.replace(model, context_dim=model.embedding_dim)
-    pretrained = config.pretrained
-    if pretrained:
-        from dntm.model.checkpoint import best_of
-        from dntm.model.pretrained_encoder import PretrainedEncoder
-
-        pretrained = _existing(pretrained, "pretrained")
-        encoder = PretrainedEncoder.load(best_of(Path(pretrained)))
-        model = dataclasses.replace(
-            model,
-            embedding_dim=encoder.embedding_dim,
-            hidden_dim=encoder.embedding_dim,
-            encoder_dim=encoder.encoder_dim,
-            context_dim=encoder.context_dim,
-        )
-    return dataclasses.replace(
-        config, corpus=corpus, given=given, text=text, pretrained=pretrained, model=model
-    )
-
-
-def save_settings(folder: StudyFolder, config: StudyConfig) -> None:
-    """Write study.yaml; if it exists, refuse any change except additional models."""
-    if folder.settings.exists():
-        saved = StudyConfig.from_yaml(folder.settings)
-        if saved == config:
-            return
-        models = saved.models if set(saved.models) < set(config.models) else config.models
-        if saved != dataclasses.replace(config, models=models):
-            old, new = by_dotted_name(saved), by_dotted_name(config)
-            name = next(name for name in old if old[name] != new[name])
-            raise ValueError(
-                f"{folder.settings} has other settings ({name}: {old[name]!r} there, "
-                f"{new[name]!r} given): choose another --output-dir, or give the same settings"
-            )
-    write_text(folder.settings, to_yaml(config))
+    def save_settings(self, config: StudyConfig) -> None:
+        """Write study.yaml; if it exists, refuse any change except additional models."""
+        if self.settings.exists():
+            saved = StudyConfig.from_yaml(self.settings)
+            if saved == config:
+                return
+            models = saved.models if set(saved.models) < set(config.models) else config.models
+            if saved != dataclasses.replace(config, models=models):
+                old, new = by_dotted_name(saved), by_dotted_name(config)
+                name = next(name for name in old if old[name] != new[name])
+                raise ValueError(
+                    f"{self.settings} has other settings ({name}: {old[name]!r} there, "
+                    f"{new[name]!r} given): choose another --output-dir, or give the same settings"
+                )
+        write_text(self.settings, to_yaml(config))
 
 
 def _existing(path: str, option: str) -> str:

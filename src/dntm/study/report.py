@@ -27,7 +27,7 @@ from dntm.evaluation.records import as_csv
 from dntm.evaluation.uncertainty import FEWEST, Band, band
 from dntm.files import new_folder, write_text
 from dntm.study.claims import Claim, claims, listed
-from dntm.study.config import MODELS, PRESETS, StudyFolder, all_runs, by_dotted_name
+from dntm.study.config import MODELS, PRESETS, StudyFolder, by_dotted_name
 from dntm.study.results import Data, StudyResults, documents_csv, read_results
 from dntm.study.tables import (
     Entry,
@@ -107,7 +107,7 @@ def make_report(results: StudyResults) -> Report:
 
 def _summary(results: StudyResults, found: Sequence[Claim]) -> Iterator[str]:
     yield "The experiments of Kobayashi, Okazaki and Inui (IJCNLP 2017)."
-    planned, finished = len(all_runs(results.config)), len(results.runs)
+    planned, finished = len(results.config.runs), len(results.runs)
     seconds = sum(session["seconds"] for run in results.runs for session in run.sessions)
     yield f"{finished} of {planned} runs are finished; they took {_duration(seconds)}."
     if results.missing:

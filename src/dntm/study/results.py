@@ -12,21 +12,10 @@ from typing import Any
 import numpy as np
 
 from dntm.corpus.dataset import Dataset
+from dntm.evaluation import uncertainty
 from dntm.evaluation.cloze import ClozeRecords, ClozeSummary, summarize_cloze
 from dntm.evaluation.groups import CURVES, PAPER_GROUPS, Curve, curve_of
 from dntm.evaluation.records import Floats, Records, as_csv
-from dntm.evaluation.uncertainty import (
-    Comparison,
-    DocumentSums,
-    cloze_sums,
-    document_names,
-    document_rows,
-    group_sums,
-    paired_bootstrap,
-    stacked,
-    sum_columns,
-    whole_documents,
-)
 from dntm.settings import read_json
 from dntm.study.config import (
     CLOZE,
@@ -37,7 +26,6 @@ from dntm.study.config import (
     StudyFolder,
     StudyModel,
     StudyRun,
-    all_runs,
 )
 
 CLOZE_TEST = "cloze"
@@ -54,7 +42,7 @@ class RunResults:
     """One finished run."""
 
     run: StudyRun
-    sums: dict[str, DocumentSums]
+    sums: dict[str, uncertainty.DocumentSums]
     """Of each token group and of the cloze test, by whole document: parts are added up."""
     curves: dict[str, Curve]
     cloze_summary: ClozeSummary
@@ -71,9 +59,9 @@ class ModelResults:
 
     runs: tuple[RunResults, ...]
 
-    def sums(self, group: str) -> DocumentSums:
+    def sums(self, group: str) -> uncertainty.DocumentSums:
         """Sums of a token group or of the cloze test by document, one row per seed."""
-        return stacked([run.sums[group] for run in self.runs])
+        return uncertainty.stacked([run.sums[group] for run in self.runs])
 
     def values(self, group: str) -> Floats:
         """One perplexity or mean quantile per seed; nan if there is nothing to count."""
@@ -84,10 +72,10 @@ class ModelResults:
         means: Floats = sums.sums.sum(1) / count
         return np.exp(means) if sums.perplexity else means
 
-    def compared_with(self, baseline: "ModelResults", group: str) -> Comparison | None:
+    def compared_with(self, baseline: "ModelResults", group: str) -> uncertainty.Comparison | None:
         """A paired bootstrap over documents; None if there is no document."""
         sums = self.sums(group)
-        return paired_bootstrap(baseline.sums(group), sums) if sums.documents else None
+        return uncertainty.paired_bootstrap(baseline.sums(group), sums) if sums.documents else None
 
     def cloze(self, name: str) -> Floats:
         """A field of `ClozeSummary`, one value per seed."""
@@ -126,10 +114,9 @@ class StudyResults:
 def read_results(folder: StudyFolder) -> StudyResults:
     """Read all finished runs of a study."""
     config = StudyConfig.from_yaml(folder.settings)
-    runs = all_runs(config)
-    finished = [run for run in runs if folder.finished(run)]
+    finished = [run for run in config.runs if folder.finished(run)]
     dataset = Dataset.open(folder.dataset).information if folder.dataset.exists() else {}
-    document = document_names(dataset) if dataset else str
+    document = uncertainty.document_names(dataset) if dataset else str
     models = {}
     for name in MODELS:
         mine = sorted((run for run in finished if run.model.name == name), key=lambda r: r.seed)
@@ -139,7 +126,7 @@ def read_results(folder: StudyFolder) -> StudyResults:
         config=config,
         dataset=dataset,
         models=models,
-        missing=tuple(run for run in runs if run not in finished),
+        missing=tuple(run for run in config.runs if run not in finished),
         pretraining=_sessions(folder.pretraining),
     )
 
@@ -149,11 +136,18 @@ def documents_csv(results: StudyResults) -> str:
 
     Columns: tokens and nats of each token group, gaps of the cloze test and the sum of quantiles.
     """
-    header = ["model", "seed", "document", *sum_columns(PAPER_GROUPS), "gaps", "quantiles"]
+    header = [
+        "model",
+        "seed",
+        "document",
+        *uncertainty.sum_columns(PAPER_GROUPS),
+        "gaps",
+        "quantiles",
+    ]
     rows = (
         [run.run.model.name, run.run.seed, *row]
         for run in results.runs
-        for row in document_rows(list(run.sums.values()))
+        for row in uncertainty.document_rows(list(run.sums.values()))
     )
     return as_csv(header, rows)
 
@@ -162,10 +156,12 @@ def _read(path: Path, run: StudyRun, document: Callable[[str], str]) -> RunResul
     records = Records.read(path / RECORDS)
     cloze = ClozeRecords.read(path / CLOZE) if run.model.letter else ClozeRecords.of([], [])
     parameters = read_json(path / RESULTS)["parameters"]
-    sums = {g: group_sums(records, g) for g in PAPER_GROUPS} | {CLOZE_TEST: cloze_sums(cloze)}
+    sums = {g: uncertainty.group_sums(records, g) for g in PAPER_GROUPS} | {
+        CLOZE_TEST: uncertainty.cloze_sums(cloze)
+    }
     return RunResults(
         run=run,
-        sums={name: whole_documents(found, document) for name, found in sums.items()},
+        sums={name: uncertainty.whole_documents(found, document) for name, found in sums.items()},
         curves={name: curve_of(records, name) for name in CURVES},
         cloze_summary=summarize_cloze(cloze),
         parameters=parameters["total"],
