@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import tyro
 import yaml
-from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateError
+from jinja2 import TemplateError
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.vocabulary import load_vocabulary
@@ -97,6 +97,7 @@ def model_card(run: Path, static: Path | None = None, note: str = "") -> str:
 
 
 def _card(run: Path, static: Path | None, note: str) -> str:
+    from dntm.study.report import environment
     from dntm.training.run_folder import RunFolder
 
     config = read_yaml(run / "config.yaml")
@@ -112,13 +113,8 @@ def _card(run: Path, static: Path | None, note: str) -> str:
         tokens = read_json(folder / "text" / "text.json")["tokens"]
         pretraining = {"names": names, "tokens": tokens}
     settings = {name: config[name] for name in ("seed", "model", "training")}
-    environment = Environment(
-        loader=PackageLoader("dntm.cli"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template("model_card.md").render(
+    template = environment("dntm.cli", autoescape=False).get_template("model_card.md")
+    return template.render(
         config=config,
         dataset=read_json(Path(config["dataset"]) / "dataset.json"),
         pretraining=pretraining,

@@ -26,19 +26,11 @@ from markupsafe import Markup
 from dntm.evaluation.records import as_csv
 from dntm.evaluation.uncertainty import FEWEST, Band, band
 from dntm.files import new_folder, write_text
+from dntm.study import tables
 from dntm.study.claims import Claim, claims, listed
 from dntm.study.config import MODELS, PRESETS, StudyFolder, by_dotted_name
 from dntm.study.results import Data, StudyResults, documents_csv, read_results
-from dntm.study.tables import (
-    Entry,
-    Row,
-    Table,
-    baselines_table,
-    table_1,
-    table_2,
-    table_3,
-    table_4,
-)
+from dntm.study.tables import Entry, Row, Table
 
 _PAPER = replace(PRESETS["paper"], corpus="ontonotes", text=("gigaword",))
 _NOT_COMPARED = ("preset", "given", "seeds", "models", "model.vocabulary", "model.entities")
@@ -91,16 +83,16 @@ def write_report(folder: StudyFolder, target: Path | None = None) -> Report:
 def make_report(results: StudyResults) -> Report:
     """The report of the finished runs."""
     found = claims(results)
-    tables = [table_2(results), table_3(results), table_4(results), _settings(results)]
+    shown = [tables.table_2(results), tables.table_3(results), tables.table_4(results)]
     if results.baselines:
-        tables.insert(2, baselines_table(results))
+        shown.insert(2, tables.baselines_table(results))
     if results.dataset:
-        tables.insert(0, table_1(results))
+        shown.insert(0, tables.table_1(results))
     return Report(
         title=f"Dynamic Neural Text Model on {_plain(results.config.corpus)}",
         summary=tuple(_summary(results, found)),
         claims=tuple(found),
-        tables=tuple(tables),
+        tables=(*shown, _settings(results)),
         figures=tuple(figures(results)),
     )
 
@@ -258,18 +250,18 @@ def _draw(axis: str, bands: dict[str, Band]) -> str:
 def as_html(report: Report) -> str:
     """The whole page."""
     style = files("dntm.study").joinpath("templates/page.css").read_text(encoding="utf-8")
-    environment = _environment(autoescape=True)
-    environment.filters["drawing"] = _drawing
-    return environment.get_template("report.html").render(
+    pages = environment("dntm.study", autoescape=True)
+    pages.filters["drawing"] = _drawing
+    return pages.get_template("report.html").render(
         report=report, style=Markup(style), fewest=FEWEST
     )
 
 
 def as_markdown(report: Report) -> str:
     """The whole text."""
-    environment = _environment(autoescape=False)
-    environment.filters["escaped"] = lambda text: re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)
-    return environment.get_template("report.md").render(report=report, fewest=FEWEST)
+    pages = environment("dntm.study", autoescape=False)
+    pages.filters["escaped"] = lambda text: re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)
+    return pages.get_template("report.md").render(report=report, fewest=FEWEST)
 
 
 def data_csv(data: Data) -> str:
@@ -277,9 +269,10 @@ def data_csv(data: Data) -> str:
     return as_csv(list(data[0]) if data else [], [list(row.values()) for row in data])
 
 
-def _environment(*, autoescape: bool) -> Environment:
+def environment(package: str, *, autoescape: bool) -> Environment:
+    """The templates of a package; a value that is missing is an error."""
     return Environment(
-        loader=PackageLoader("dntm.study"),
+        loader=PackageLoader(package),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

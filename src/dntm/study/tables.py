@@ -1,7 +1,7 @@
 """Tables 1 to 4 and the table of baselines, with the paper's numbers; numbers as text."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -106,14 +106,13 @@ def table_1(results: StudyResults) -> Table:
 def table_2(results: StudyResults) -> Table:
     """A, and B, C and D with GRU-ReLU."""
     numbers = _perplexities(results, [m for m in results.paper_models if m.in_table_2])
-    best = _best(numbers)
     return Table(
         key="table-2",
         title="Table 2: perplexity by token group",
         caption=f"{_CAPTION} {_PAPER_LINE} B, C and D merge with GRU-ReLU. The best is bold.",
         header=("Model", *_GROUP_COLUMNS),
         text_columns=1,
-        rows=tuple(Row((Entry(m.title), *_group_entries(n, best))) for m, n in numbers.items()),
+        rows=_group_rows(numbers, lambda model: (Entry(model.title),)),
         data=_data(numbers),
     )
 
@@ -123,18 +122,18 @@ def table_3(results: StudyResults) -> Table:
     numbers = _perplexities(
         results, sorted(results.paper_models, key=lambda model: model.letter == BASELINE)
     )
-    rows = []
+
+    def head(model: StudyModel) -> tuple[Entry, ...]:
+        paper, found = PAPER_TABLE_3[model.name], numbers[model]
+        size, trained = (_millions(found[name]) for name in ("parameters", "finetuned"))
+        notes = (f"paper {paper['parameters']}M ({paper['finetuned']}M)",)
+        parameters = Entry(NONE if size == NONE else f"{size} ({trained})", notes)
+        return Entry(model.title), Entry(model.detail), parameters
+
+    rows: list[Row] = []
     for _, same_letter in groupby(numbers, key=lambda model: model.letter):
-        block = list(same_letter)
-        best = _best({model: numbers[model] for model in block})
-        for model in block:
-            paper = PAPER_TABLE_3[model.name]
-            notes = (f"paper {paper['parameters']}M ({paper['finetuned']}M)",)
-            size, trained = (_millions(numbers[model][n]) for n in ("parameters", "finetuned"))
-            parameters = Entry(NONE if size == NONE else f"{size} ({trained})", notes)
-            entries = (Entry(model.title), Entry(model.detail), parameters)
-            row = (*entries, *_group_entries(numbers[model], best))
-            rows.append(Row(row, starts_block=model == block[0]))
+        block = {model: numbers[model] for model in same_letter}
+        rows += _group_rows(block, head, starts_block=next(iter(block)))
     return Table(
         key="table-3",
         title="Table 3: perplexity by merging function",
@@ -151,11 +150,12 @@ def baselines_table(results: StudyResults) -> Table:
     """The baselines beyond the paper, next to the paper's models."""
     paper = [m for m in results.paper_models if m.in_table_2 and m.name in results.models]
     numbers = _perplexities(results, [*paper, *results.baselines])
-    best, rows = _best(numbers), []
-    for model, found in numbers.items():
-        head = (Entry(model.title), Entry(_millions(found["parameters"])))
-        entries = _group_entries(found, best, with_paper=False)
-        rows.append(Row((*head, *entries), starts_block=model == results.baselines[0]))
+    rows = _group_rows(
+        numbers,
+        lambda model: (Entry(model.title), Entry(_millions(numbers[model]["parameters"]))),
+        starts_block=results.baselines[0],
+        with_paper=False,
+    )
     return Table(
         key="baselines",
         title="Baselines: perplexity by token group",
@@ -164,7 +164,7 @@ def baselines_table(results: StudyResults) -> Table:
         "best is bold.",
         header=("Model", "Parameters", *_GROUP_COLUMNS),
         text_columns=1,
-        rows=tuple(rows),
+        rows=rows,
         data=_data(numbers),
     )
 
@@ -250,22 +250,26 @@ def _changed(name: str, results: StudyResults, model: str, group: str) -> Number
     return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
 
 
-def _best(numbers: dict[StudyModel, Numbers]) -> dict[str, str]:
-    """The lowest perplexity of each group as printed: equal numbers are equally bold."""
+def _group_rows(
+    numbers: dict[StudyModel, Numbers],
+    head: Callable[[StudyModel], tuple[Entry, ...]],
+    *,
+    starts_block: StudyModel | None = None,
+    with_paper: bool = True,
+) -> tuple[Row, ...]:
+    """The perplexity of each token group; the lowest as printed is bold, perhaps several times."""
     best = {}
     for group in PAPER_GROUPS:
         found = [value for row in numbers.values() if (value := row[group]) is not None]
         best[group] = f"{min(found):.1f}" if len(found) > 1 else ""
-    return best
-
-
-def _group_entries(
-    numbers: Numbers, best: dict[str, str], *, with_paper: bool = True
-) -> list[Entry]:
-    return [
-        _entry(numbers, group, 1, best[group], f"{group}_ratio", with_paper=with_paper)
-        for group in PAPER_GROUPS
-    ]
+    rows = []
+    for model, row in numbers.items():
+        entries = (
+            _entry(row, group, 1, best[group], f"{group}_ratio", with_paper=with_paper)
+            for group in PAPER_GROUPS
+        )
+        rows.append(Row((*head(model), *entries), starts_block=model == starts_block))
+    return tuple(rows)
 
 
 def _entry(
