@@ -138,24 +138,15 @@ class Meanings:
         ranked = {name: near for name, (near, _) in by.items()}
         if self._naming is not None:
             ranked[self.naming_space] = p
-        input_words, output_words = (words(name, ranked[name]) for name in ("input", "output"))
-        return [
-            replace(
-                entity,
-                predicted_words=predicted,
-                confidence=self._confidence(predicted),
-                input_words=near_x,
-                output_words=near_y,
-            )
-            for entity, predicted, near_x, near_y in zip(
-                entities, predicted_words, input_words, output_words, strict=True
-            )
-        ]
-
-    def _confidence(self, predicted: Sequence[Neighbor]) -> float | None:
-        if self._naming is None or not predicted:
-            return None
-        return sum(word.probability for word in predicted[:SHOWN])
+        near_words = (words(name, ranked[name]) for name in ("input", "output"))
+        described = []
+        for entity, predicted, x, y in zip(entities, predicted_words, *near_words, strict=True):
+            confidence = None
+            if self._naming is not None and predicted:
+                confidence = sum(word.probability for word in predicted[:SHOWN])
+            words_of = {"predicted_words": predicted, "input_words": x, "output_words": y}
+            described.append(replace(entity, confidence=confidence, **words_of))
+        return described
 
 
 class Space:
@@ -195,12 +186,6 @@ class Space:
     def at(self, numbers: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape dim"]:
         """The vectors of content words by number, centered, at unit length."""
         return _unit(nn.functional.embedding(self._rows[numbers], self._weight) - self.mean)
-
-    def entities(
-        self, slots: Sequence[int], d: Float[Tensor, "mentions context_dim"]
-    ) -> Float[Tensor, "mentions dim"]:
-        """The vectors of the entities in these slots in the states d, centered, at unit length."""
-        return _unit(self.embeddings(slots, d) - self.mean)
 
     def embeddings(
         self, slots: Sequence[int], d: Float[Tensor, "mentions context_dim"]

@@ -104,7 +104,7 @@ def _about(reader: Reader, limits: Limits) -> dict[str, Any]:
 
 async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
-    return JSONResponse({"message": error.message}, status_code=error.status)
+    return JSONResponse({"message": error.detail}, status_code=error.status_code)
 
 
 def page_files() -> dict[str, Response]:

@@ -99,7 +99,7 @@ class Readings:
             for event in await self._run(lambda: map_events(sentences, meanings), began):
                 yield event
         except Refused as refused:
-            yield {"kind": "error", "message": refused.message}
+            yield {"kind": "error", "message": refused.detail}
             return
         seconds = round(time.monotonic() - began, 3)
         yield {"kind": "end", "computed": computed, "seconds": seconds}
@@ -236,7 +236,7 @@ def map_events(sentences: Iterable[SentenceReading], meanings: Meanings) -> list
     for entity, path in paths.items():
         indices, states = zip(*path, strict=True)
         d = torch.tensor([state.representation for state in states], dtype=torch.float64)
-        vectors = space.entities([state.row for state in states], d).numpy()
+        vectors = (space.embeddings([state.row for state in states], d) - space.mean).numpy()
         words = [[near.word for near in state.predicted_words[:NEAREST]] for state in states]
         events.append({"kind": "map", "entity": entity, **meaning_map(indices, vectors, words)})
     return events
@@ -244,22 +244,15 @@ def map_events(sentences: Iterable[SentenceReading], meanings: Meanings) -> list
 
 def predictions_answer(found: Predictions, seen: Collection[int], k: int) -> dict[str, Any]:
     """The k most likely tokens of each model; entities not yet mentioned are one row."""
-    return {
-        "dynamic": _merged(found.dynamic, "probability", seen)[:k],
-        "static": _merged(found.static, "static_probability", seen)[:k],
-    }
-
-
-def _merged(
-    candidates: Sequence[Candidate], by: str, seen: Collection[int]
-) -> list[dict[str, Any]]:
-    rows = [c.to_dict() for c in candidates if not c.entity or c.entity in seen]
-    unseen = [c for c in candidates if c.entity and c.entity not in seen]
-    if unseen:
-        names = ("probability", "static_probability")
-        sums = {name: sum(getattr(c, name) for c in unseen) for name in names}
-        rows.append({"word": "", "entity": UNSEEN, **sums})
-    return sorted(rows, key=lambda row: -float(row[by]))
+    columns, answer = ("probability", "static_probability"), {}
+    for model, by in zip(("dynamic", "static"), columns, strict=True):
+        candidates: Sequence[Candidate] = getattr(found, model)
+        rows = [c.to_dict() for c in candidates if not c.entity or c.entity in seen]
+        if unseen := [c for c in candidates if c.entity and c.entity not in seen]:
+            sums = {name: sum(getattr(c, name) for c in unseen) for name in columns}
+            rows.append({"word": "", "entity": UNSEEN, **sums})
+        answer[model] = sorted(rows, key=lambda row: -float(row[by]))[:k]
+    return answer
 
 
 def meaning_map(

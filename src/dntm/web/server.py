@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -75,13 +76,8 @@ class Limits:
         return 12 * self.characters + 100_000
 
 
-class Refused(Exception):  # noqa: N818  (it is an answer, not a failure)
+class Refused(HTTPException):
     """A request that is refused: the status and a message for the user."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
 
 
 @dataclass(frozen=True, kw_only=True)
