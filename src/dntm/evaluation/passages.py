@@ -79,8 +79,7 @@ def passage_of(
     If there are more entities than the vocabulary has rows, other entities become unknown words.
     """
     found = dict.fromkeys(t for sentence in sentences for t in sentence if isinstance(t, int))
-    others = [other for other in found if other != entity]
-    left_out = set(others[vocabulary.entities - 1 :])
+    left_out = [other for other in found if other != entity][vocabulary.entities - 1 :]
     kept = (number for number in found if number not in left_out)
     numbers = {number: new for new, number in enumerate(kept, start=1)}
     tokens = [
@@ -152,7 +151,7 @@ def held_out_documents(
             found = parse(block, documents, spans=False)
         except EmptyInputError:
             continue
-        document = _marked(found, lexicon).anonymized(lower_case=lexicon.lower_case)
+        document = _anonymized(found, lexicon)
         yield [
             [t if isinstance(t, str) else t + entities for t in sentence]
             for sentence in document.sentences
@@ -172,18 +171,18 @@ def gap_passage(texts: Sequence[str], lexicon: Lexicon, answer: int = UNK) -> Pa
     ]
     if not gaps:
         return None
-    marked = _marked(Document(name="text", sentences=sentences, chains=[gaps]), lexicon)
-    document = marked.anonymized(lower_case=lexicon.lower_case)
+    document = _anonymized(Document(name="text", sentences=sentences, chains=[gaps]), lexicon)
     entities = [t for sentence in document.sentences for t in sentence if isinstance(t, int)]
     gap = entities[[list(surface) for surface in document.surfaces].index([_GAP_WORD])]
     return passage_of(document.sentences, gap, answer, lexicon.vocabulary)
 
 
-def _marked(document: Document, lexicon: Lexicon) -> Document:
+def _anonymized(document: Document, lexicon: Lexicon) -> AnonymizedDocument:
     """Find the entities of a text; the gap, if any, is its only chain."""
     since = lexicon.vocabulary.entities_from
     config = AnonymizeConfig(keep_single=bool(document.chains), entities_from=since)
-    return find_entities(document, ("names", "unknown"), lexicon, config)
+    marked = find_entities(document, ("names", "unknown"), lexicon, config)
+    return marked.anonymized(lower_case=lexicon.lower_case)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +208,8 @@ def read_trials(path: Path) -> list[Trial]:
         probes = [probe.strip() for probe in cells[2].split(",")]
         ratings = [_number(rating, path, number) for rating in cells[3].split(",")]
         if len(probes) != len(ratings) or not all(probes):
-            raise InputError(
-                str(path),
-                number,
-                f"{len(probes)} probes and {len(ratings)} ratings, expected pairs",
-            )
+            problem = f"{len(probes)} probes and {len(ratings)} ratings, expected pairs"
+            raise InputError(str(path), number, problem)
         leading, *rest = re.split(r"[\W_]", cells[0].strip(), maxsplit=1)
         group = leading if rest and leading else ",".join(probes)
         texts = [text.strip() for text in cells[1].split("@@")]

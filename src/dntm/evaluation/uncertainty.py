@@ -202,15 +202,11 @@ def sum_columns(groups: Iterable[str]) -> list[str]:
 
 def document_rows(columns: Sequence[DocumentSums]) -> list[list[object]]:
     """One row per document of the first: name, then count and sum (first seed) in each."""
-    found = [
-        {
-            document: (int(count), f"{total:.6f}")
-            for document, count, total in zip(
-                sums.documents, sums.counts, sums.sums[0], strict=True
-            )
-        }
-        for sums in columns
-    ]
+    found = []
+    for sums in columns:
+        totals = (f"{total:.6f}" for total in sums.sums[0])
+        cells = zip(sums.counts.tolist(), totals, strict=True)
+        found.append(dict(zip(sums.documents, cells, strict=True)))
     return [
         [document, *(value for column in found for value in column.get(document, (0, "0")))]
         for document in columns[0].documents

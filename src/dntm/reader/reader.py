@@ -280,13 +280,8 @@ class Reader:
         scored: list[list[tuple[Any, ...]]] = []
         for text, found in zip(texts, self._scores(texts, prob, base_two), strict=True):
             ranks = [(r,) for r in self.ranks(text)] if rank else [()] * len(found)
-            scored.append(
-                [
-                    (token.word, sign * value, *ranked)
-                    for (token, value), ranked in zip(found, ranks, strict=True)
-                    if eos_token or not token.end
-                ]
-            )
+            rows = ((t, (t.word, sign * v, *r)) for (t, v), r in zip(found, ranks, strict=True))
+            scored.append([row for token, row in rows if eos_token or not token.end])
         return scored
 
     def sequence_score(

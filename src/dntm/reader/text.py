@@ -73,14 +73,12 @@ class PreparedText:
 
     def names(self) -> dict[int, str]:
         """The name of each entity: its first mention that is not a pronoun, else its first."""
-        first: dict[int, Word] = {}
         named: dict[int, Word] = {}
         for word in self.mentions():
-            entity = int(word.token)
-            first.setdefault(entity, word)
-            if entity not in named and not _is_pronoun(word.words):
-                named[entity] = word
-        return {entity: named.get(entity, word).shown for entity, word in sorted(first.items())}
+            known = named.setdefault(int(word.token), word)
+            if _is_pronoun(known.words) and not _is_pronoun(word.words):
+                named[int(word.token)] = word
+        return {entity: word.shown for entity, word in sorted(named.items())}
 
     def unknown(self, lexicon: Lexicon) -> list[int]:
         """The entities whose name ends with an unknown word: Uncle Zorp, but not Zorp Street."""
