@@ -6,7 +6,7 @@
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 import yaml
@@ -105,7 +105,13 @@ def _card(run: Path, static: Path | None, note: str) -> str:
         raise ValueError(f"{run} is a pretraining run, expected a run of dntm train")
     results = {"model": RunFolder(run).read_results()["splits"]}
     if static:
-        results["static"] = _scores(static, Path(config["dataset"]), list(results["model"]))
+        from dntm.model.scorer import Scorer
+
+        baseline, texts = Scorer.load(static), Dataset.open(Path(config["dataset"]))
+        results["static"] = {
+            split: score_groups(records_of(baseline, texts.documents(split)))
+            for split in results["model"]
+        }
     pretraining = None
     if config["pretrained"]:
         folder = Path(config["pretrained"])
@@ -125,11 +131,3 @@ def _card(run: Path, static: Path | None, note: str) -> str:
         results=results,
         groups=list(Group),
     )
-
-
-def _scores(static: Path, dataset: Path, splits: list[str]) -> dict[str, Any]:
-    """The scores of a baseline by split."""
-    from dntm.model.scorer import Scorer
-
-    model, texts = Scorer.load(static), Dataset.open(dataset)
-    return {split: score_groups(records_of(model, texts.documents(split))) for split in splits}

@@ -14,7 +14,6 @@ from typing import ClassVar, Literal
 
 from dntm.cli.runs import aligned, printable
 from dntm.cli.texts import File, ReaderOptions, Shared
-from dntm.corpus.entities import Lexicon
 from dntm.corpus.text import as_prose, spaces_before
 from dntm.evaluation.groups import Group
 from dntm.files import write_text
@@ -58,7 +57,7 @@ class Read:
         if self.format == "json":
             lines = iter([json.dumps(reading.to_dict(), ensure_ascii=False)])
         elif self.format == "html":
-            lines = iter([html_page(reading, prepared.unknown(Lexicon(reader.vocabulary)))])
+            lines = iter([html_page(reading, prepared.unknown(reader.engine.lexicon))])
         else:
             lines = text_lines(reading, color=self._in_color())
         if self.output is None:

@@ -54,10 +54,6 @@ class ClozeText(NamedTuple):
 class ClozeRecords(Table):
     """One row per gap."""
 
-    sentence: Integers
-    """From 1, in the document."""
-    position: Integers
-    """From 1, in the sentence."""
     entity: Integers
     occurrence: Integers
     """Number of the entity's occurrences so far, this one included."""

@@ -57,10 +57,7 @@ _NAMES = {
 
 
 def groups_of(occurrence: Integers, follows: Integers) -> dict[str, NDArray[np.bool_]]:
-    """A mask over tokens for each group. An entity right after an entity is in two groups.
-
-    `occurrence` and `follows` are the columns of `Records`.
-    """
+    """A mask for each group, from columns of `Records`; a mention after a mention is in two."""
     return {
         Group.ALL: np.ones(len(occurrence), dtype=np.bool_),
         Group.REAPPEARING: occurrence > 1,

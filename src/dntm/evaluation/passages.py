@@ -57,7 +57,6 @@ class Passage:
     sentences: Sequence[Sequence[int]]
     """<bos> and <eos> around each sentence."""
     entity: int
-    """The row of the entity."""
     answer: int = UNK
     """The row of the word; <unk> if it is not known."""
 

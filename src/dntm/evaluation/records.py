@@ -29,9 +29,13 @@ _TYPES: dict[Any, Any] = {list[str]: str, Integers: int, Floats: float}
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Columns of the same length, one per field, first the name of the document."""
+    """Columns of the same length, one per field, first the place in the text."""
 
     document: list[str]
+    sentence: Integers
+    """From 1, in the document."""
+    position: Integers
+    """From 1, in the sentence."""
 
     def __len__(self) -> int:
         return len(self.document)
@@ -96,10 +100,6 @@ def check_scores(document: str, scores: Floats, expected: int, what: str) -> Non
 class Records(Table):
     """One row per predicted token."""
 
-    sentence: Integers
-    """From 1, in the document."""
-    position: Integers
-    """From 1, in the sentence."""
     token: list[str]
     entity: Integers
     """The entity's number; 0 for other tokens."""

@@ -35,7 +35,7 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate(Plain):
-    """A possible next token."""
+    """A possible next token, with its probability under both models."""
 
     word: str
     """The word, an entity's name ([k] if it has not been mentioned), <eos> or <unk>."""
@@ -43,17 +43,14 @@ class Candidate(Plain):
     """The entity's number, else 0."""
     probability: float
     static_probability: float
-    """The probability under the static model."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Predictions(Plain):
-    """The next token under both models."""
+    """The most likely next tokens of both models, best first."""
 
     dynamic: Sequence[Candidate]
-    """The most likely tokens of the dynamic model, best first."""
     static: Sequence[Candidate]
-    """The most likely tokens of the static model, best first."""
 
     def __repr__(self) -> str:
         words = ([c.word for c in some[:5]] for some in (self.dynamic, self.static))
@@ -70,7 +67,6 @@ class Filling(Plain):
     surprisal: float
     """Of the whole sentence with the gap filled, including its end."""
     static_surprisal: float
-    """The surprisal under the static model."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,11 +143,7 @@ def fill_gap(
     function_words: bool,
     unit: Unit,
 ) -> list[Filling]:
-    """Words and entities for the gap of a sentence, the most likely sentence first.
-
-    Candidates are all entities with a slot, and the words that one of the models finds most likely
-    at the gap (0: all words).
-    """
+    """Words and entities for the gap of a sentence (see `Reader.fill`)."""
     if candidates < 0:
         raise ValueError(f"candidates is {candidates}, expected 0 (all words) or more")
     _check_rows(engine.models.vocabulary)

@@ -25,17 +25,10 @@ from typing_extensions import TypeAliasType
 from dntm.corpus.document import Document, Token
 from dntm.corpus.resolver import Resolver
 from dntm.files import BUNDLED, DEFAULT
+from dntm.reader import questions
 from dntm.reader.engine import Engine, ModelPair, Precision
 from dntm.reader.meaning import Meanings
-from dntm.reader.questions import (
-    Choose,
-    Continuation,
-    Filling,
-    Predictions,
-    fill_gap,
-    predict,
-    sample,
-)
+from dntm.reader.questions import Choose, Continuation, Filling, Predictions
 from dntm.reader.reading import Reading, SentenceReading, TokenReading, Unit, check_unit
 from dntm.reader.streaming import History, ReadingBuilder, ReadingPosition, read_stream, read_texts
 from dntm.reader.text import Kinds, PreparedText, Text, check_entities, prepare, tokens_of
@@ -85,12 +78,7 @@ class Reader:
         return cls(ModelPair.load(path, static, precision, parts), resolver)
 
     def prepare(
-        self,
-        text: Text,
-        entities: Kinds = None,
-        *,
-        border: int = 0,
-        lazily: bool = False,
+        self, text: Text, entities: Kinds = None, *, border: int = 0, lazily: bool = False
     ) -> PreparedText:
         """Find the entities of a text; ValueError if it has no word.
 
@@ -195,7 +183,7 @@ class Reader:
         if isinstance(prefix, str):
             prefix = tokens_of(prefix, position.names, position.surfaces, lexicon)
         check_entities(prefix, position.names, new=True)
-        return predict(self.engine, position, prefix, k)
+        return questions.predict(self.engine, position, prefix, k)
 
     def ranks(self, text: Text, *, entities: Kinds = None) -> list[int]:
         """The rank of every predicted token among all rows, 1 for the most likely."""
@@ -222,7 +210,7 @@ class Reader:
         if choose not in get_args(Choose):
             raise ValueError(f"choose {choose!r}, expected one of {', '.join(get_args(Choose))}")
         position = self.position(history, entities=entities)
-        return fill_gap(
+        return questions.fill_gap(
             self.engine,
             position,
             sentence,
@@ -247,7 +235,7 @@ class Reader:
 
         It can mention the entities of the text.
         """
-        return sample(
+        return questions.sample(
             self.models,
             self.position(history, entities=entities),
             sentences=sentences,

@@ -80,7 +80,7 @@ class Plain:
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class TokenReading(Plain):
-    """One predicted token."""
+    """One predicted token; `static_` values are those of the static model."""
 
     word: str
     """As written in the text: a mention's own words; <eos> for the end of a sentence."""
@@ -97,11 +97,9 @@ class TokenReading(Plain):
     entity_surprisal: float
     """-log p of its row: that of the entity, of the word or of <unk>."""
     static_entity_surprisal: float
-    """The same under the static model."""
     unknown: bool = False
     """Whether the model has no row for the word."""
     end: bool = False
-    """Whether this is the end of the sentence."""
     entropy: float = 0.0
     """Of the distribution over tokens at this position."""
     static_entropy: float = 0.0
@@ -193,14 +191,12 @@ class EntityReading(Plain):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentenceReading:
-    """One sentence, and the entities it mentions as they are after it."""
+    """One sentence, and the entities it mentions as they are after it. Numbers start from 0."""
 
     index: int
-    """From 0."""
     tokens: Sequence[TokenReading]
     entities: Sequence[EntityReading]
     paragraph: int = 0
-    """From 0."""
     position: "ReadingPosition | None" = field(default=None, repr=False, compare=False)
     """Where to continue after it; only sentences of a stream have one."""
 
@@ -228,7 +224,6 @@ class Reading:
     """The name of each entity: its first mention that is not a pronoun."""
     unit: Unit
     text: str = ""
-    """The original text."""
     place: tuple[int, int] = (0, 0)
     """If this is a part of a longer text: the characters and the words before it."""
 

@@ -139,7 +139,12 @@ def prepare(
         return PreparedText(name=name, sentences=(), text=document.text, rest=rest)
     document = document if document.spans else _written(document)
     found = find_entities(_with_chains(document, chosen, resolver), chosen, lexicon, config)
-    return _prepared_text(_apart(found, border) if border else found, lexicon)
+    found = _apart(found, border) if border else found
+    parts = zip(found.sentences, found.tokens(), found.spans, strict=True)
+    sentences = [_words(found.text, *sentence, lexicon) for sentence in parts]
+    return PreparedText(
+        name=found.name, sentences=sentences, text=found.text, paragraphs=found.paragraphs
+    )
 
 
 def _chosen(text: str | Document, kinds: Kinds) -> tuple[Kind, ...]:
@@ -203,16 +208,6 @@ def _lazily(text: str, lexicon: Lexicon, kinds: Sequence[Kind]) -> Iterator[tupl
         inside = {place for span in mentions for place in range(span.start, span.end)}
         others = [Span(w, w + 1) for w in range(len(words)) if w not in inside]
         yield _words(text, words, sorted([*mentions, *others]), spans, lexicon), paragraph
-
-
-def _prepared_text(document: Document, lexicon: Lexicon) -> PreparedText:
-    parts = zip(document.sentences, document.tokens(), document.spans, strict=True)
-    return PreparedText(
-        name=document.name,
-        sentences=[_words(document.text, *sentence, lexicon) for sentence in parts],
-        text=document.text,
-        paragraphs=document.paragraphs,
-    )
 
 
 def _words(

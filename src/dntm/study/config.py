@@ -51,7 +51,6 @@ class StudyModel:
     name: str
     """Name of its runs: A, D-gru-relu."""
     title: str = ""
-    """Name in the tables."""
     letter: str = ""
     """The paper's letter; models with the same letter form a block of Table 3. Empty for models
     beyond the paper."""

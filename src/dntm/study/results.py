@@ -92,7 +92,6 @@ class StudyResults:
     models: dict[str, ModelResults]
     """By name, in the order of `MODELS`, without models that have no finished run."""
     missing: tuple[StudyRun, ...]
-    """Runs that are not finished."""
     pretraining: Sessions
 
     @property
@@ -132,10 +131,7 @@ def read_results(folder: StudyFolder) -> StudyResults:
 
 
 def documents_csv(results: StudyResults) -> str:
-    """One row per run and test document, for other tests of significance.
-
-    Columns: tokens and nats of each token group, gaps of the cloze test and the sum of quantiles.
-    """
+    """One row per run and test document, for other tests of significance."""
     header = [
         "model",
         "seed",

@@ -59,7 +59,6 @@ class Readings:
 
     def __init__(self, reader: Reader, limits: Limits) -> None:
         self.reader = reader
-        self._lexicon = Lexicon(reader.vocabulary)
         self.limits = limits
         self.memory = Memory(limits.remembered)
         self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="reading")
@@ -85,7 +84,7 @@ class Readings:
         known = self.memory.recall(request.reading)[: request.have]
         stream = self.reader.stream(prepared, known=known)
         meanings, sentences = self.reader.meanings, list[SentenceReading]()
-        yield start_event(name, prepared, self._lexicon)
+        yield start_event(name, prepared, self.reader.engine.lexicon)
         try:
             while more := await self._run(lambda: _next(stream, known), began):
                 for sentence in more:
