@@ -16,13 +16,11 @@ from tqdm import tqdm
 from dntm.cli.runs import (
     Computing,
     Without,
-    dataset_of,
     documents_of,
     model_of,
-    own_dataset_of,
+    own_dataset,
     print_groups,
     print_table,
-    result_file,
 )
 from dntm.corpus.dataset import SPLITS, Dataset, Split
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
@@ -127,7 +125,11 @@ class Evaluate(Computing):
         out.
         """
         if corpus is None or _is_dataset(corpus):
-            dataset = dataset_of(Path(model), Path(corpus) if corpus else self.dataset)
+            run = Path(model)
+            given = Path(corpus) if corpus else self.dataset or own_dataset(run)
+            if given is None:
+                raise ValueError(f"the training dataset of {run} is not known: pass --dataset")
+            dataset = Dataset.open(given).check_content()
             yield dataset, documents_of(dataset, self.split)
             return
         build = BuildConfig(
@@ -148,16 +150,19 @@ class Evaluate(Computing):
             yield dataset, documents_of(dataset, self.split)
 
     def _write(self, table: Table, name: str, model: str, dataset: Dataset) -> None:
-        """Write records to their file, if any."""
-        path = None
-        if self.records and self.output_dir is not None:
+        """Write records to their file, if any: RUN/NAME.csv for the run's own dataset."""
+        run = Path(model)
+        if not self.records or not (self.output_dir or run.is_dir()):
+            return
+        if self.output_dir is not None:
             self.output_dir.mkdir(parents=True, exist_ok=True)
-            path = self.output_dir / f"{name}-{Path(model).name}-{dataset.folder.name}.csv"
-        elif self.records and Path(model).is_dir():
-            path = result_file(Path(model), dataset, name)
-        if path is not None:
-            table.write(path)
-            print(f"records: {path}", file=sys.stderr)
+            path = self.output_dir / f"{name}-{run.name}-{dataset.folder.name}.csv"
+        else:
+            own, here = own_dataset(run), resolved(dataset.folder)
+            foreign = own is not None and resolved(own) != here
+            path = run / (f"{name}-{here.name}.csv" if foreign else f"{name}.csv")
+        table.write(path)
+        print(f"records: {path}", file=sys.stderr)
 
     def _perplexities(self, models: list[str], corpus: str | None) -> dict[str, Any]:
         table, ideal_row, sums = {}, {}, []
@@ -193,7 +198,7 @@ class Evaluate(Computing):
         for model in models:
             with self._reading(model, corpus, evict=True) as (dataset, documents):
                 reader = Reader.from_pretrained(model, precision="single", without=self.without)
-                own, ngram = own_dataset_of(folder_of(model), dataset), None
+                own, ngram = _trained_on(model, dataset), None
                 if "train" in own.splits:
                     ngram = NGram.of(own.documents("train"), reader.vocabulary)
                 scores = compare(reader, tqdm(documents, model, unit=" documents"), ngram)
@@ -220,7 +225,7 @@ class Evaluate(Computing):
         if self.without:
             yield self._left_out, Scorer(scorer.model.without(self.without), scorer.vocabulary)
         if self.cache:
-            yield " + cache", self._cached(scorer, own_dataset_of(folder_of(model), dataset))
+            yield " + cache", self._cached(scorer, _trained_on(model, dataset))
         if self.exchange_memories and scorer.model.config.variant != "baseline":
             scorer.model.exchange_memories = True
             yield " + exchanged", scorer
@@ -312,6 +317,12 @@ def _print_cloze(title: str, models: Mapping[str, ClozeSummary]) -> None:
         rows.append([name, *(f"{value:.3f}" for value in own), f"{s.gaps:,}"])
         chance.append(("chance", *(f"{value:.3f}" for value in random), f"{s.gaps:,}"))
     print_table([*rows, *dict.fromkeys(chance)])
+
+
+def _trained_on(model: str, other: Dataset) -> Dataset:
+    """The dataset that a model was trained on, or the other one if that is not known."""
+    own = own_dataset(folder_of(model))
+    return other if own is None else Dataset.open(own)
 
 
 def _is_model(word: str) -> bool:

@@ -10,7 +10,6 @@ import tyro
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.groups import Group
-from dntm.files import resolved
 from dntm.settings import read_yaml, typed
 
 if TYPE_CHECKING:
@@ -45,31 +44,8 @@ class Computing(Threads):
     """Device to compute on; auto: CUDA if available, else the CPU."""
 
 
-def own_dataset_of(run: Path, other: Dataset) -> Dataset:
-    """The dataset that a run was trained on, or the other one if that is not known."""
-    own = _own_dataset(run)
-    return other if own is None else Dataset.open(own)
-
-
-def dataset_of(run: Path, given: Path | None) -> Dataset:
-    """The given dataset, or else the one that the run was trained on."""
-    own = given if given is not None else _own_dataset(run)
-    if own is None:
-        raise ValueError(f"the training dataset of {run} is not known: pass --dataset")
-    return Dataset.open(own).check_content()
-
-
-def result_file(run: Path, dataset: Dataset, name: str) -> Path:
-    """The file for a run's records: RUN/NAME.csv, or RUN/NAME-DATASET.csv for another dataset.
-
-    Reports expect the records of the run's own dataset in RUN/records-test.csv.
-    """
-    own, here = _own_dataset(run), resolved(dataset.folder)
-    foreign = own is not None and resolved(own) != here
-    return run / (f"{name}-{here.name}.csv" if foreign else f"{name}.csv")
-
-
-def _own_dataset(run: Path) -> Path | None:
+def own_dataset(run: Path) -> Path | None:
+    """The dataset that a run was trained on; None if that is not known."""
     path = run / "config.yaml"
     if not path.is_file():
         return None
