@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from tqdm import tqdm
 
-from dntm.cli.runs import (
-    Computing,
-    Without,
-    documents_of,
-    model_of,
-    own_dataset,
-    print_groups,
-    print_table,
-)
+from dntm.cli.runs import Computing, Without, documents_of, print_groups, print_table
 from dntm.corpus.dataset import SPLITS, Dataset, Split
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.document import AnonymizedDocument
@@ -31,6 +23,7 @@ from dntm.evaluation.cloze import ClozeRecords, ClozeSummary, ClozeText, summari
 from dntm.evaluation.groups import Group, score_groups
 from dntm.evaluation.records import Records, Table, as_csv, ideal_records, records_of
 from dntm.files import DEFAULT, folder_of, resolved, write_text
+from dntm.settings import read_yaml, typed
 
 if TYPE_CHECKING:
     from dntm.model.baselines.neural_cache import NeuralCache
@@ -126,7 +119,7 @@ class Evaluate(Computing):
         """
         if corpus is None or _is_dataset(corpus):
             run = Path(model)
-            given = Path(corpus) if corpus else self.dataset or own_dataset(run)
+            given = Path(corpus) if corpus else self.dataset or _own_dataset(run)
             if given is None:
                 raise ValueError(f"the training dataset of {run} is not known: pass --dataset")
             dataset = Dataset.open(given).check_content()
@@ -158,7 +151,7 @@ class Evaluate(Computing):
             self.output_dir.mkdir(parents=True, exist_ok=True)
             path = self.output_dir / f"{name}-{run.name}-{dataset.folder.name}.csv"
         else:
-            own, here = own_dataset(run), resolved(dataset.folder)
+            own, here = _own_dataset(run), resolved(dataset.folder)
             foreign = own is not None and resolved(own) != here
             path = run / (f"{name}-{here.name}.csv" if foreign else f"{name}.csv")
         table.write(path)
@@ -220,7 +213,7 @@ class Evaluate(Computing):
             return
         from dntm.model.scorer import Scorer
 
-        scorer = model_of(folder_of(model), dataset, self.device)
+        scorer = self._model(model, dataset)
         yield "", scorer
         if self.without:
             yield self._left_out, Scorer(scorer.model.without(self.without), scorer.vocabulary)
@@ -229,6 +222,23 @@ class Evaluate(Computing):
         if self.exchange_memories and scorer.model.config.variant != "baseline":
             scorer.model.exchange_memories = True
             yield " + exchanged", scorer
+
+    def _model(self, name: str, dataset: Dataset) -> "Scorer":
+        """The best model of a run; ValueError if it has none, or a different vocabulary."""
+        from dntm.model.scorer import Scorer
+        from dntm.training.processes import device_of
+
+        run = folder_of(name)
+        if (run / "config.yaml").is_file() and not (run / "best").is_dir():
+            raise ValueError(
+                f"{run} has no weights: the run stopped before its first validation; "
+                f"resume it with dntm train --output-dir {run} --resume"
+            )
+        model = Scorer.load(run)
+        model.model.to(device_of(self.device))
+        if model.vocabulary.ends and model.vocabulary != dataset.vocabulary:
+            raise ValueError(f"{run} and {dataset.folder} have different vocabularies")
+        return model
 
     @property
     def _left_out(self) -> str:
@@ -295,7 +305,7 @@ class Evaluate(Computing):
                         f"{dataset.folder} has no gap in its {self.split} split: "
                         "expected an entity that is mentioned again after another entity"
                     )
-                scorer = model_of(folder_of(model), dataset, self.device)
+                scorer = self._model(model, dataset)
                 scorer.model = scorer.model.without(self.without)
                 bar = tqdm(scorer.complete(texts), model, total=len(texts), unit=" documents")
                 records = ClozeRecords.of(texts, bar)
@@ -319,9 +329,20 @@ def _print_cloze(title: str, models: Mapping[str, ClozeSummary]) -> None:
     print_table([*rows, *dict.fromkeys(chance)])
 
 
+def _own_dataset(run: Path) -> Path | None:
+    """The dataset that a run was trained on; None if that is not known."""
+    path = run / "config.yaml"
+    if not path.is_file():
+        return None
+    settings = read_yaml(path)
+    if "text" in settings:
+        raise ValueError(f"{run} is a pretraining run, expected a language model (dntm train)")
+    return typed(Path, settings.get("dataset"), f"{path}: dataset")  # type: ignore[no-any-return]
+
+
 def _trained_on(model: str, other: Dataset) -> Dataset:
     """The dataset that a model was trained on, or the other one if that is not known."""
-    own = own_dataset(folder_of(model))
+    own = _own_dataset(folder_of(model))
     return other if own is None else Dataset.open(own)
 
 

@@ -1,21 +1,14 @@
-"""Shared by commands: threads and device, runs and their datasets, tables."""
+"""Shared by commands: threads and device, documents of a split, tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation.groups import Group
-from dntm.settings import read_yaml, typed
-
-if TYPE_CHECKING:
-    from dntm.model.scorer import Scorer
-    from dntm.training.processes import Device
-
 
 Without = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
 """Parts of a model that are left out; the option can be repeated."""
@@ -44,40 +37,12 @@ class Computing(Threads):
     """Device to compute on; auto: CUDA if available, else the CPU."""
 
 
-def own_dataset(run: Path) -> Path | None:
-    """The dataset that a run was trained on; None if that is not known."""
-    path = run / "config.yaml"
-    if not path.is_file():
-        return None
-    settings = read_yaml(path)
-    if "text" in settings:
-        raise ValueError(f"{run} is a pretraining run, expected a language model (dntm train)")
-    return typed(Path, settings.get("dataset"), f"{path}: dataset")  # type: ignore[no-any-return]
-
-
 def documents_of(dataset: Dataset, split: str) -> list[AnonymizedDocument]:
     """The documents of a split; ValueError if there are none."""
     documents = list(dataset.documents(split))
     if not documents:
         raise ValueError(f"{dataset.folder} has no document in its {split} split")
     return documents
-
-
-def model_of(run: Path, dataset: Dataset, device: "Device" = "cpu") -> "Scorer":
-    """The best model of a run; ValueError if it has none, or a different vocabulary."""
-    from dntm.model.scorer import Scorer
-    from dntm.training.processes import device_of
-
-    if (run / "config.yaml").is_file() and not (run / "best").is_dir():
-        raise ValueError(
-            f"{run} has no weights: the run stopped before its first validation; "
-            f"resume it with dntm train --output-dir {run} --resume"
-        )
-    model = Scorer.load(run)
-    model.model.to(device_of(device))
-    if model.vocabulary.ends and model.vocabulary != dataset.vocabulary:
-        raise ValueError(f"{run} and {dataset.folder} have different vocabularies")
-    return model
 
 
 def printable(text: str) -> str:

@@ -96,7 +96,6 @@ class _Next(NamedTuple):
     """A sentence that continues a text."""
 
     rows: list[int]
-    """Of its tokens."""
     evictions: list[Eviction]
     """Reassigned slots, all before its first word, so that slots are fixed within the sentence."""
     position: ReadingPosition

@@ -211,11 +211,7 @@ def _lazily(text: str, lexicon: Lexicon, kinds: Sequence[Kind]) -> Iterator[tupl
 
 
 def _words(
-    text: str,
-    words: Sequence[str],
-    tokens: Sequence[Span],
-    spans: Sequence[Span],
-    lexicon: Lexicon,
+    text: str, words: Sequence[str], tokens: Sequence[Span], spans: Sequence[Span], lexicon: Lexicon
 ) -> list[Word]:
     """A sentence, given its words, the words of each token, and the characters of each word."""
     found = []

@@ -101,10 +101,7 @@ PAPER_TABLE_3: dict[str, dict[str, float]] = {
 PAPER_TABLE_4: dict[str, list[float]] = _PAPER["table_4"]
 
 RECIPES: dict[str, tuple[ModelConfig, Recipe]] = {
-    name: (
-        merged(ModelConfig(), values["model"], name),
-        merged(Recipe(), values["training"], name),
-    )
+    name: (merged(ModelConfig(), values["model"], name), merged(Recipe(), values["training"], name))
     for name, values in _RECIPES["train"].items()
 }
 PRETRAINING: dict[str, tuple[EncoderConfig, PretrainRecipe, StoreConfig]] = {
