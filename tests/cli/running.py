@@ -1,5 +1,6 @@
 """Commands run as a user runs them, in this process."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,19 @@ SMALL = (
 def run(*arguments: str | Path) -> None:
     """Run a command."""
     main([str(argument) for argument in arguments])
+
+
+def stories(
+    folder: Path, sentences: list[list[str]], clusters: list[list[list[int]]], train: int = 6
+) -> Path:
+    """Build a dataset in which every document is the same story."""
+    folder.mkdir(exist_ok=True)
+    story = {"sentences": sentences, "clusters": clusters}
+    for split, count in (("train", train), ("dev", 2), ("test", 2)):
+        lines = [json.dumps({"doc_key": f"{split}{i}", **story}) for i in range(count)]
+        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    run("data", "build", folder, "--output-dir", folder / "dataset", "--max-entities", "3")
+    return folder / "dataset"
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:

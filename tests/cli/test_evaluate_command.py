@@ -14,21 +14,13 @@ from dntm.evaluation.cloze import ClozeRecords
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.model.spelling import RowScores, StringReader, Surprisals
-from tests.cli.running import SMALL, fails, run
+from tests.cli.running import SMALL, fails, run, stories
 
 
 def build(folder: Path, clusters: list[list[list[int]]]) -> Path:
     """A dataset of stories in which Ann and Bo reappear, if they have a chain."""
-    folder.mkdir()
     sentences = [["Ann", "met", "Bo"], ["she", "left"], ["he", "saw", "her"]]
-    for split, count in (("train", 4), ("dev", 2), ("test", 2)):
-        lines = [
-            json.dumps({"doc_key": f"{split}{i}", "sentences": sentences, "clusters": clusters})
-            for i in range(count)
-        ]
-        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
-    run("data", "build", folder, "--output-dir", folder / "dataset", "--max-entities", "3")
-    return folder / "dataset"
+    return stories(folder, sentences, clusters, train=4)
 
 
 @pytest.fixture(scope="module")

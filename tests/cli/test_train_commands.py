@@ -17,22 +17,13 @@ from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.training import processes, run_folder
 from dntm.training.run_folder import RunFolder
-from tests.cli.running import SMALL, fails, run
+from tests.cli.running import SMALL, fails, run, stories
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("corpus")
-    for split, count in (("train", 6), ("dev", 2), ("test", 2)):
-        document = {
-            "sentences": [["Ann", "met", "Bo"], ["she", "left"]],
-            "clusters": [[[0, 0], [3, 3]]],
-        }
-        lines = [json.dumps({"doc_key": f"{split}{i}", **document}) for i in range(count)]
-        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
-    target = folder / "dataset"
-    run("data", "build", folder, "--output-dir", target, "--max-entities", "3")
-    return target
+    sentences = [["Ann", "met", "Bo"], ["she", "left"]]
+    return stories(tmp_path_factory.mktemp("corpus"), sentences, [[[0, 0], [3, 3]]])
 
 
 @pytest.fixture

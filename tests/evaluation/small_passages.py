@@ -2,16 +2,14 @@
 
 from collections.abc import Sequence
 
-import torch
-
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.entity_slots import encode
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.evaluation.passages import Passage
 from dntm.model.config import Extension, ModelConfig, Variant
-from dntm.model.language_model import DynamicTextModel
 from dntm.model.scorer import Scorer
+from tests.reader import small
 
 WORDS = tuple("the . a at and dog cat wolf barked purred howled ran met it , 17 x".split())
 VOCABULARY = Vocabulary(WORDS, entities=4)
@@ -35,18 +33,12 @@ def random_model(variant: Variant = "both", extensions: tuple[Extension, ...] = 
         vocabulary=len(VOCABULARY), entities=4, variant=variant, merging="gru",
         embedding_dim=DIM, hidden_dim=6, encoder_dim=3, context_dim=4, extensions=extensions,
     )  # fmt: skip
-    generator = torch.Generator().manual_seed(3)
-    model = DynamicTextModel(config, generator)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator))
-    return Scorer(model.eval(), VOCABULARY)
+    return Scorer(small.random_model(config, seed=3, scale=1.0), VOCABULARY)
 
 
 def passage(*sentences: str) -> Passage:
     """Numbers are entities; entity 1 stands for a dog."""
-    tokens = [[int(w) if w.isdecimal() else w for w in s.split()] for s in sentences]
-    return Passage(encoded(tokens), 3, row("dog"))
+    return Passage(encoded(small.anonymized(*sentences).sentences), 3, row("dog"))
 
 
 PASSAGES = [

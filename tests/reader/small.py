@@ -37,7 +37,7 @@ def checkpoint(
     extensions: tuple[Extension, ...] = (),
     core: str = "lstm",
 ) -> Path:
-    """Write a checkpoint whose parameters, biases too, are all large enough to matter."""
+    """Write a checkpoint with random weights."""
     config = ModelConfig(
         vocabulary=len(vocabulary),
         entities=vocabulary.entities,
@@ -50,21 +50,24 @@ def checkpoint(
         encoder_dim=4,
         context_dim=7,
     )
+    save_pretrained(random_model(config, seed, 0.6), vocabulary, folder)
+    return folder
+
+
+def random_model(config: ModelConfig, seed: int, scale: float) -> DynamicTextModel:
+    """A model whose parameters, biases too, are all large enough to matter."""
     generator = torch.Generator().manual_seed(seed)
     model = DynamicTextModel(config, generator)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.6)
-    save_pretrained(model, vocabulary, folder)
-    return folder
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
+    return model.eval()
 
 
 def anonymized(*sentences: str) -> AnonymizedDocument:
     """A document in which numbers are entities."""
-    return AnonymizedDocument(
-        name="d",
-        sentences=[[int(w) if w.isdecimal() else w for w in s.split()] for s in sentences],
-    )
+    tokens = [[int(w) if w.isdecimal() else w for w in s.split()] for s in sentences]
+    return AnonymizedDocument(name="d", sentences=tokens)
 
 
 def crowd(*last: str) -> str:

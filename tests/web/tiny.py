@@ -9,18 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
 from starlette.applications import Starlette
 
 from dntm.corpus.text import WORD
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model.checkpoint import save_pretrained
-from dntm.model.config import ModelConfig
-from dntm.model.language_model import DynamicTextModel
 from dntm.reader.engine import ModelPair
 from dntm.reader.reader import Reader
 from dntm.reader.reading import SentenceReading
 from dntm.web.server import Server, address, bind
+from tests.reader.small import checkpoint
 
 TEXT = (
     "Old Marta kept the ferry. Every day Marta rowed over. The zorrel slept. A zorrel sees Marta."
@@ -60,21 +57,7 @@ def save_tiny_model(folder: Path) -> Path:
     for word in (*(name.lower() for name in names), *INVENTED):
         del words[word]
     vocabulary = Vocabulary.from_counts(words, size=800, entities=9)
-    config = ModelConfig(
-        vocabulary=len(vocabulary),
-        entities=9,
-        embedding_dim=8,
-        hidden_dim=8,
-        encoder_dim=8,
-        context_dim=8,
-    )
-    generator = torch.Generator().manual_seed(7)
-    model = DynamicTextModel(config, generator)
-    with torch.no_grad():
-        for parameter in model.parameters():  # large enough for every number to differ
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.7)
-    save_pretrained(model, vocabulary, folder)
-    return folder
+    return checkpoint(folder, vocabulary=vocabulary)
 
 
 @contextmanager
