@@ -8,34 +8,22 @@ from tests.cli.running import fails, run
 
 @pytest.fixture
 def dataset(tmp_path: Path, fixtures: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    target = tmp_path / "tale"
-    run(
-        *("data", "build", fixtures / "story.v4_gold_conll", "--output-dir", target),
-        *("--fractions", "1", "0", "0"),
-    )
-    capsys.readouterr()
+    target, source = tmp_path / "tale", fixtures / "story.v4_gold_conll"
+    run("data", "build", source, "--output-dir", target, "--fractions", "1", "0", "0")
     return target
 
 
-def test_build_prints_table_1(
-    tmp_path: Path, fixtures: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = fixtures / "ferry.conllu"
-
-    run("data", "build", source, "--output-dir", tmp_path / "x", "--fractions", "1", "0", "0")
-
-    printed = capsys.readouterr().out
-    assert "# of documents" in printed
-    assert "2 (2725)" in printed
-    assert str(tmp_path / "x") in printed
-
-
-def test_stats_prints_the_papers_numbers_beside_ours(
+def test_build_and_stats_print_the_papers_numbers_beside_ours(
     dataset: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    built = capsys.readouterr().out
     run("data", "stats", dataset)
 
-    assert "1.50 (25.7)" in capsys.readouterr().out
+    for printed in (built, capsys.readouterr().out):
+        assert "# of documents" in printed
+        assert "2 (2725)" in printed
+        assert "1.50 (25.7)" in printed
+    assert str(dataset) in built
 
 
 def test_show_prints_entities_and_on_request_their_words(

@@ -43,9 +43,7 @@ def runs(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_exported_model_reads_as_the_run_does_to_half_precision(
-    runs: Path,
-    dataset: Path,
-    tmp_path: Path,
+    runs: Path, dataset: Path, tmp_path: Path
 ) -> None:
     run("export", runs / "d", "--static", runs / "a", "--output-dir", tmp_path / "m")
 

@@ -73,10 +73,7 @@ def test_a_summary_has_one_row_per_stimulus_and_empty_cells_for_missing_regions(
 
 
 def test_minimal_pairs_have_differences_and_an_accuracy_for_each_group(
-    model: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad").touch()  # a column can have the name of a file

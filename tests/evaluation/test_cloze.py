@@ -13,8 +13,7 @@ from dntm.model.scorer import Completions, Scorer
 from tests.model.small import build
 
 TALE = AnonymizedDocument(
-    name="tale",
-    sentences=[[1, "met", 1], [1, "saw", 2], ["then", 2, "left", 3, 3], [3, 1]],
+    name="tale", sentences=[[1, "met", 1], [1, "saw", 2], ["then", 2, "left", 3, 3], [3, 1]]
 )
 TEXT = ClozeText.of(TALE)
 

@@ -47,11 +47,7 @@ def test_all_claims_hold_with_numbers_like_the_papers(tmp_path: Path) -> None:
     [
         (ALL, changed("B-gru-relu", other=90.0), "with B-gru-relu, "),
         (OUTPUT, changed("C-gru-relu", reappearing=55.0), "55.0 with C-gru-relu, 50.0"),
-        (
-            INPUT,
-            changed("B-gru-relu", following=120.0),
-            "B-gru-relu, 100.0 with A (+20.0 %",
-        ),
+        (INPUT, changed("B-gru-relu", following=120.0), "B-gru-relu, 100.0 with A (+20.0 %"),
         (BOTH, changed("D-gru-relu", other=75.0), "with D-gru-relu, "),
         (GRU, changed("C-gru", reappearing=90.0), "worst C-gru ("),
         (LATEST, changed("C-max", other=99.0), "Max pooling for C"),

@@ -109,37 +109,26 @@ def test_a_folder_without_study_and_an_unknown_run_are_refused(
     assert "has no run 'B-1', expected one of A-1, D-gru-relu-1" in error
 
 
-def test_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_become_absolute_and_the_encoder_has_the_sizes_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "news.txt").write_text("a b\n")
     monkeypatch.chdir(tmp_path)
-
-    config = replace(PRESETS["quick"], corpus="news.txt", text=("news.txt",)).resolved()
-
-    assert config.corpus == str(tmp_path / "news.txt")
-    assert config.text == (str(tmp_path / "news.txt"),)
-
-
-def test_the_encoder_is_pretrained_with_the_sizes_of_the_model(tmp_path: Path) -> None:
-    (tmp_path / "news.txt").write_text("a b\n")
-    given = replace(PRESETS["quick"], corpus="sotu", text=(str(tmp_path / "news.txt"),))
+    given = replace(PRESETS["quick"], corpus="news.txt", text=("news.txt",))
     folder = StudyFolder(tmp_path / "study")
 
     config = given.resolved()
     found = pretrain_config(folder, config)
 
+    assert config.corpus == str(tmp_path / "news.txt")
+    assert found.text == (tmp_path / "news.txt",)
     assert config.model.context_dim == config.model.embedding_dim == 96
     assert (found.model.embedding_dim, found.model.encoder_dim) == (96, 64)
     assert (found.training.iterations, found.store.min_count) == (1000, 20)
-    assert found.text == (tmp_path / "news.txt",)
     assert (found.output_dir, found.dataset) == (folder.pretraining, folder.dataset)
-
-
-def test_sizes_that_pretrained_embeddings_do_not_fit_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "news.txt").write_text("a b\n")
-    given = replace(PRESETS["paper"], corpus="sotu", text=(str(tmp_path / "news.txt"),))
-
+    sizes = replace(PRESETS["paper"].model, hidden_dim=64)
     with pytest.raises(ValueError, match="hidden_dim is 64 and"):
-        replace(given, model=replace(given.model, hidden_dim=64)).resolved()
+        replace(PRESETS["paper"], corpus="sotu", text=("news.txt",), model=sizes).resolved()
 
 
 def test_models_take_the_sizes_of_an_existing_pretraining(tmp_path: Path) -> None:

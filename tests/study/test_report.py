@@ -17,7 +17,9 @@ from dntm.study.config import PAPER_TABLE_3, StudyConfig, StudyFolder
 from dntm.study.report import as_html, as_markdown, make_report, write_report
 from dntm.study.results import read_results
 from dntm.study.tables import table_3
-from tests.study.synthetic import PAPER_LIKE, study
+from tests.study.synthetic import PAPER_LIKE, in_parts, study
+
+ONE = {"A": PAPER_LIKE["A"]}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,7 @@ def test_the_page_is_well_formed_and_refers_to_nothing_outside_itself(made: Stud
 
 def test_names_of_files_are_escaped(tmp_path: Path) -> None:
     name = "<b>x&y|*_.jsonl"
-    folder = study(tmp_path / "study", {"A": PAPER_LIKE["A"]}, corpus=str(tmp_path / name))
+    folder = study(tmp_path / "study", ONE, corpus=str(tmp_path / name))
 
     report = make_report(read_results(folder))
 
@@ -170,7 +172,7 @@ def test_the_same_files_give_the_same_bytes_anywhere(made: StudyFolder, tmp_path
 
 
 def test_settings_stand_next_to_the_papers(tmp_path: Path) -> None:
-    folder = study(tmp_path / "study", {"A": PAPER_LIKE["A"]})
+    folder = study(tmp_path / "study", ONE)
     config = StudyConfig.from_yaml(folder.settings)
     model = replace(config.model, extensions=("salience",), hidden_dim=64)
     folder.settings.write_text(to_yaml(replace(config, model=model, seeds=(1,))))
@@ -192,3 +194,23 @@ def test_changes_have_intervals_over_documents(made: StudyFolder) -> None:
     row = next(row for row in table.rows if row.entries[0].text == "Only dynamic output (C)")
     assert row.entries[4].text.startswith("30.0 ±")
     assert row.entries[4].notes == ("−40.0 % [−40.0, −40.0]", "paper 35.9 ± 3.7")
+
+
+def test_parts_of_a_document_count_as_one_document(tmp_path: Path) -> None:
+    cut = read_results(study(tmp_path / "cut", ONE, texts=in_parts))
+    whole = read_results(study(tmp_path / "whole", ONE))
+
+    parts = Records.read(tmp_path / "cut/runs/A-1/records-test.csv").document
+    assert len(set(parts)) == 3 * len(whole.models["A"].sums("all").documents)
+    assert cut.models["A"].sums("all").documents == whole.models["A"].sums("all").documents
+    assert cut.models["A"].sums("cloze").documents == whole.models["A"].sums("cloze").documents
+
+
+def test_runs_that_counted_other_tokens_are_not_averaged(tmp_path: Path) -> None:
+    folder = study(tmp_path / "study", ONE)
+    path = folder.path / "runs/A-2/records-test.csv"
+    header, _first, *others = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([header, *others]))
+
+    with pytest.raises(ValueError, match="scored different texts"):
+        read_results(folder).models["A"].sums("all")

@@ -48,15 +48,6 @@ def test_a_finished_study_runs_nothing_again(
     assert sessions(finished) == before
 
 
-def test_a_deleted_report_is_written_again_byte_for_byte(finished: Path, tmp_path: Path) -> None:
-    files = {p: p.read_bytes() for p in (finished / "report").rglob("*") if p.is_file()}
-    (finished / "report").rename(tmp_path / "old")
-
-    main(["report", str(finished)])
-
-    assert {p: p.read_bytes() for p in (finished / "report").rglob("*") if p.is_file()} == files
-
-
 def test_a_study_killed_at_every_step_ends_with_the_same_tables(
     corpus: Path, finished: Path, tmp_path: Path
 ) -> None:
