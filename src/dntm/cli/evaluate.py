@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,7 +19,7 @@ from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import load_vocabulary
 from dntm.evaluation import uncertainty
-from dntm.evaluation.cloze import ClozeRecords, ClozeSummary, ClozeText, summarize_cloze
+from dntm.evaluation.cloze import ClozeRecords, ClozeText, summarize_cloze
 from dntm.evaluation.groups import Group, score_groups
 from dntm.evaluation.records import Records, Table, as_csv, ideal_records, records_of
 from dntm.files import DEFAULT, folder_of, resolved, write_text
@@ -296,7 +296,7 @@ class Evaluate(Computing):
     def _cloze(self, models: list[str], corpus: str | None) -> dict[str, Any]:
         if NGRAM in models:
             raise ValueError("ngram has no memory of entities and cannot take the cloze test")
-        table = {}
+        table: dict[str, Any] = {}
         for model in models:
             with self._reading(model, corpus, evict=False) as (dataset, documents):
                 texts = [ClozeText.of(text) for text in documents]
@@ -313,19 +313,18 @@ class Evaluate(Computing):
                 self._write(records, file, model, dataset)
             table[model] = summarize_cloze(records)
         _print_cloze(f"cloze test on {corpus or self.split}", table)
-        return {name: asdict(summary) for name, summary in table.items()}
+        return table
 
 
-def _print_cloze(title: str, models: Mapping[str, ClozeSummary]) -> None:
+def _print_cloze(title: str, models: Mapping[str, Mapping[str, float]]) -> None:
     """Table 4, one row per model; then the values of a random choice."""
     rows = [[title, "mean quantile", "accuracy", "reciprocal rank", "MQ after the gap", "gaps"]]
-    chance = []
+    names, chance = ("mean_quantile", "accuracy", "reciprocal_rank"), []
     for name, s in models.items():
-        own = (s.mean_quantile, s.accuracy, s.reciprocal_rank, s.rest_mean_quantile)
-        half = s.chance_mean_quantile
-        random = (half, s.chance_accuracy, s.chance_reciprocal_rank, half)
-        rows.append([name, *(f"{value:.3f}" for value in own), f"{s.gaps:,}"])
-        chance.append(("chance", *(f"{value:.3f}" for value in random), f"{s.gaps:,}"))
+        own = (*(s[n] for n in names), s["rest_mean_quantile"])
+        random = (*(s[f"chance_{n}"] for n in names), s["chance_mean_quantile"])
+        rows.append([name, *(f"{value:.3f}" for value in own), f"{s['gaps']:,}"])
+        chance.append(("chance", *(f"{value:.3f}" for value in random), f"{s['gaps']:,}"))
     print_table([*rows, *dict.fromkeys(chance)])
 
 

@@ -111,37 +111,25 @@ def _rank(text: ClozeText, scores: "Completions") -> Iterator[tuple[str | float,
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ClozeSummary:
-    """Means over gaps; nan without any gap."""
+def summarize_cloze(records: ClozeRecords) -> dict[str, float]:
+    """Means over gaps, with the values of a random choice; nan without any gap.
 
-    gaps: int
-    mean_quantile: float
-    """Eq. 11, by the likelihood of the sentence (Table 4)."""
-    accuracy: float
-    reciprocal_rank: float
-    rest_mean_quantile: float
-    """Eq. 11, by the likelihood of the words after the gap alone."""
-    chance_mean_quantile: float
-    chance_accuracy: float
-    chance_reciprocal_rank: float
-
-
-def summarize_cloze(records: ClozeRecords) -> ClozeSummary:
-    """Mean quantile, accuracy and mean reciprocal rank, with the values of a random choice."""
+    `mean_quantile` is Eq. 11 by the likelihood of the sentence (Table 4), `rest_mean_quantile` by
+    that of the words after the gap alone.
+    """
     n = records.candidates
     harmonic = np.cumsum(1 / np.arange(1, n.max(initial=1) + 1))
 
     def mean(values: np.ndarray) -> float:
         return float(values.mean()) if len(values) else float("nan")
 
-    return ClozeSummary(
-        gaps=len(records),
-        mean_quantile=mean(records.quantile),
-        accuracy=mean(records.correct),
-        reciprocal_rank=mean(1 / records.rank),
-        rest_mean_quantile=mean(records.rest_quantile),
-        chance_mean_quantile=mean(np.full(len(records), 0.5)),
-        chance_accuracy=mean(1 / n),
-        chance_reciprocal_rank=mean(harmonic[n - 1] / n),
-    )
+    return {
+        "gaps": len(records),
+        "mean_quantile": mean(records.quantile),
+        "accuracy": mean(records.correct),
+        "reciprocal_rank": mean(1 / records.rank),
+        "rest_mean_quantile": mean(records.rest_quantile),
+        "chance_mean_quantile": mean(np.full(len(records), 0.5)),
+        "chance_accuracy": mean(1 / n),
+        "chance_reciprocal_rank": mean(harmonic[n - 1] / n),
+    }

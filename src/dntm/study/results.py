@@ -13,7 +13,7 @@ import numpy as np
 
 from dntm.corpus.dataset import Dataset
 from dntm.evaluation import uncertainty
-from dntm.evaluation.cloze import ClozeRecords, ClozeSummary, summarize_cloze
+from dntm.evaluation.cloze import ClozeRecords, summarize_cloze
 from dntm.evaluation.groups import CURVES, PAPER_GROUPS, Curve, curve_of
 from dntm.evaluation.records import Floats, Records, as_csv
 from dntm.settings import read_json
@@ -45,11 +45,10 @@ class RunResults:
     sums: dict[str, uncertainty.DocumentSums]
     """Of each token group and of the cloze test, by whole document: parts are added up."""
     curves: dict[str, Curve]
-    cloze_summary: ClozeSummary
+    cloze_summary: dict[str, float]
     """Without gaps if the model has no cloze test."""
-    parameters: int
-    finetuned: int
-    """Parameters that training changed: all except those of a frozen encoder."""
+    parameters: dict[str, int]
+    """The `total`, and those that training changed: all except those of a frozen encoder."""
     sessions: Sessions
 
 
@@ -78,8 +77,8 @@ class ModelResults:
         return uncertainty.paired_bootstrap(baseline.sums(group), sums) if sums.documents else None
 
     def cloze(self, name: str) -> Floats:
-        """A field of `ClozeSummary`, one value per seed."""
-        return np.array([getattr(run.cloze_summary, name) for run in self.runs], np.float64)
+        """A value of `summarize_cloze`, one per seed."""
+        return np.array([run.cloze_summary[name] for run in self.runs], np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +150,6 @@ def documents_csv(results: StudyResults) -> str:
 def _read(path: Path, run: StudyRun, document: Callable[[str], str]) -> RunResults:
     records = Records.read(path / RECORDS)
     cloze = ClozeRecords.read(path / CLOZE) if run.model.letter else ClozeRecords.of([], [])
-    parameters = read_json(path / RESULTS)["parameters"]
     sums = {g: uncertainty.group_sums(records, g) for g in PAPER_GROUPS} | {
         CLOZE_TEST: uncertainty.cloze_sums(cloze)
     }
@@ -160,8 +158,7 @@ def _read(path: Path, run: StudyRun, document: Callable[[str], str]) -> RunResul
         sums={name: uncertainty.whole_documents(found, document) for name, found in sums.items()},
         curves={name: curve_of(records, name) for name in CURVES},
         cloze_summary=summarize_cloze(cloze),
-        parameters=parameters["total"],
-        finetuned=parameters["finetuned"],
+        parameters=read_json(path / RESULTS)["parameters"],
         sessions=_sessions(path),
     )
 

@@ -174,8 +174,8 @@ def table_4(results: StudyResults) -> Table:
     numbers = {model: _cloze_numbers(results, model) for model in results.paper_models}
     quantiles = [n["mean_quantile"] for n in numbers.values() if n["mean_quantile"] is not None]
     best = f"{max(quantiles):.3f}" if len(quantiles) > 1 else ""
-    summary = results.runs[0].cloze_summary if results.runs else None
-    chance = [getattr(summary, f"chance_{name}", None) for name in _CLOZE]
+    summary = results.runs[0].cloze_summary if results.runs else {}
+    chance = [summary.get(f"chance_{name}") for name in _CLOZE]
     rows = [Row((Entry("Chance"), Entry(""), *(Entry(plus_minus(v, None, 3)) for v in chance)))]
     letter = ""
     for model, found in numbers.items():
@@ -188,7 +188,7 @@ def table_4(results: StudyResults) -> Table:
         key="table-4",
         title="Table 4: the cloze test",
         caption=f"Mean quantile of the true entity among the entities of earlier sentences, over "
-        f"{summary.gaps if summary else 0:,} gaps of the test split; higher is better, and ties "
+        f"{summary.get('gaps', 0):,} gaps of the test split; higher is better, and ties "
         "count against the model. Second line: difference from A, with the 95 % interval of a "
         f"paired bootstrap over documents. {_PAPER_LINE}",
         header=("Model", "Merging", "Mean quantile", "Accuracy", "Mean reciprocal rank"),
@@ -207,11 +207,11 @@ def _perplexities(results: StudyResults, models: Sequence[StudyModel]) -> dict[S
     rows = {}
     for model in models:
         found, paper = results.models.get(model.name), PAPER_TABLE_3.get(model.name, {})
-        run = found.runs[0] if found else None
+        sizes = found.runs[0].parameters if found else {}
         row: Numbers = {
             "seeds": len(found.runs) if found else 0,
-            "parameters": run.parameters if run else None,
-            "finetuned": run.finetuned if run else None,
+            "parameters": sizes.get("total"),
+            "finetuned": sizes.get("finetuned"),
         }
         for group in PAPER_GROUPS:
             row |= _measured(group, found.values(group) if found else None)
