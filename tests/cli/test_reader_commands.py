@@ -191,12 +191,8 @@ def test_errors_name_the_problem(
     missing = fails(capsys, "read", "She met Ann.", "--model", model)
     assert "She met Ann.: no such file or folder" in missing
     assert "dntm read -" in missing
-    for command in (
-        ("read", tmp_path),
-        ("continue", tmp_path),
-        ("fill", "[]", "--history", tmp_path),
-    ):
-        assert "is a folder, expected a file" in fails(capsys, *command, "--model", model)
+    for command in (("read",), ("continue",), ("fill", "[]", "--history")):
+        assert "is a folder, expected a file" in fails(capsys, *command, tmp_path, "--model", model)
     assert "empty" in fails(capsys, "read", tmp_path / "empty.txt", "--model", model)
     assert "has no chains" in fails(capsys, "read", story, "--model", model, "--entities", "chains")
     resolved = ("read", story, "--model", model, "--entities", "resolver")

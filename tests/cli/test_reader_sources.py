@@ -115,11 +115,8 @@ def test_a_document_has_the_same_name_alone_in_a_list_and_in_a_folder(
         (tmp_path / f"{name}.txt").write_text("She met Ann.", encoding="utf-8")
     paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
 
-    alone, listed, folder = (
-        rows(paths[0], "--model", model),
-        rows(*paths, "--model", model),
-        rows(tmp_path, "--model", model),
-    )
+    sources = (paths[:1], paths, [tmp_path])
+    alone, listed, folder = (rows(*source, "--model", model) for source in sources)
 
     assert alone == listed[: len(alone)]
     assert listed == folder

@@ -2,7 +2,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from dntm.reader.reader import Reader
+from dntm.reader.reading import SentenceReading
 from dntm.web.app import create_app
+from dntm.web.readings import Memory
 from dntm.web.server import Limits
 from tests.web.asking import kinds, read
 from tests.web.tiny import TEXT, PausingReader
@@ -69,6 +71,18 @@ def test_a_forgotten_reading_is_read_again(reader: Reader) -> None:
 
         assert kinds(again)[1:5] == ["sentence"] * 4
         assert len(app.state.readings.memory) <= 5
+
+
+def test_the_least_recently_used_reading_is_forgotten_first() -> None:
+    three = [SentenceReading(index=index, tokens=(), entities=()) for index in range(3)]
+    memory = Memory(5)
+    memory.keep("a", three[:2])
+    memory.keep("b", three[:2])
+    memory.recall("a")
+
+    memory.keep("c", three)
+
+    assert [len(memory.recall(name)) for name in "abc"] == [2, 0, 3]
 
 
 def test_predictions_equal_those_of_the_reader(client: TestClient, reader: Reader) -> None:
