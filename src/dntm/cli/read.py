@@ -92,10 +92,7 @@ def text_lines(reading: Reading, *, color: bool) -> Iterator[str]:
 
 
 def _means(reading: Reading) -> list[list[str]]:
-    """Name, number of tokens and mean surprisals of each token group that is not empty.
-
-    The last row has the number of characters and bits per character.
-    """
+    """Mean surprisals of each token group that is not empty, and bits per character."""
     bits = (reading.bits_per_character, reading.static_bits_per_character)
     return [
         [

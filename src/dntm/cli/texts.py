@@ -159,9 +159,7 @@ class ReaderOptions(ModelOptions):
 
 @contextmanager
 def as_path(source: str) -> Iterator[Path]:
-    """The path of a source; standard input is copied to a file, so that its format can be
-    detected.
-    """
+    """The path of a source; standard input is copied to a file to detect its format."""
     if source != "-":
         if not Path(source).exists():
             how = 'pass texts on standard input: echo "TEXT" | dntm read -'

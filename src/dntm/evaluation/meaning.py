@@ -273,10 +273,7 @@ def trials(
 
 
 def pairs(model: Scorer, given: Sequence[tuple[str, str, float]]) -> Numbers:
-    """Spearman's coefficients of human similarity ratings with the cosines of x and of y.
-
-    Pairs with a word that is not in the vocabulary are left out.
-    """
+    """Spearman's coefficients of ratings with the cosines of x and of y, for known words."""
     lexicon = Lexicon(model.vocabulary)
     rows = np.array([[lexicon.row(a), lexicon.row(b)] for a, b, _ in given])
     known = (rows != UNK).all(1)

@@ -222,10 +222,7 @@ def read_definitions(path: Path) -> list[tuple[str, str]]:
 
 
 def read_pairs(path: Path) -> list[tuple[str, str, float]]:
-    """Read a file of word pairs. Further columns are ignored.
-
-    The first line is a header if its third column is not a number.
-    """
+    """Read word pairs. The first line can be a header; further columns are ignored."""
     found = []
     header = True
     for number, text in text_lines(path):

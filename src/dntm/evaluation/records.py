@@ -121,10 +121,7 @@ class Records(Table):
         *,
         ends: bool = True,
     ) -> Self:
-        """Combine the tokens of each document with their log-probabilities.
-
-        `ends` says whether the end of a sentence is a token.
-        """
+        """Combine documents and log-probabilities; `ends`: whether sentence ends are tokens."""
 
         def rows() -> Iterator[tuple[Any, ...]]:
             for document, scored in zip(documents, log_probabilities, strict=True):

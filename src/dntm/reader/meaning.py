@@ -197,9 +197,7 @@ class Space:
     def near(
         self, states: Float[Tensor, "states dim"]
     ) -> tuple[Float[Tensor, "states words"], Float[Tensor, "states words"]]:
-        """`near` and the plain cosine of these embeddings to every word, from one matrix
-        product.
-        """
+        """`near` and the cosine of embeddings to every word, from one matrix product."""
         dot = states.float() @ self._vectors.t()
         lengths = states.norm(dim=1, keepdim=True).clamp_min(_LEAST).float()
         cosine = dot.div(lengths).div_(self._lengths)

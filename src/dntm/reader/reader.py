@@ -231,10 +231,7 @@ class Reader:
         seed: int = 0,
         entities: Kinds = None,
     ) -> Continuation:
-        """Sample a continuation, with at most `tokens` tokens per sentence.
-
-        It can mention the entities of the text.
-        """
+        """Sample sentences of at most `tokens` tokens, which can mention the text's entities."""
         return questions.sample(
             self.models,
             self.position(history, entities=entities),
@@ -298,10 +295,7 @@ class Reader:
         entities: Kinds = None,
         eos_token: bool = False,
     ) -> list[float]:
-        """Score each stimulus after its prefix, or after one prefix for all.
-
-        No mention spans prefix and stimulus.
-        """
+        """Score each stimulus after its prefix, or after one for all; no mention spans both."""
         ends = [stimuli] if isinstance(stimuli, str) else list(stimuli)
         begins = [prefix] * len(ends) if isinstance(prefix, str) else list(prefix)
         if len(begins) != len(ends):

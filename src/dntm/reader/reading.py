@@ -285,9 +285,7 @@ class Reading:
         }
 
     def trail(self, entity: int | str) -> list[tuple[int, EntityReading]]:
-        """An entity, by number or name, after each sentence that mentions it, with the sentence's
-        index.
-        """
+        """The states of an entity, by number or name, each with the index of its sentence."""
         named = ((s.index, e) for s in self.sentences for e in s.entities)
         return [(index, e) for index, e in named if entity in (e.entity, e.name)]
 

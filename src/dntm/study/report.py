@@ -59,10 +59,7 @@ class Report:
 
 
 def write_report(folder: StudyFolder, target: Path | None = None) -> Report:
-    """Write the report of a study to `target`, or to the study's own report folder.
-
-    `target` is new, empty or an older report, which is replaced.
-    """
+    """Write the report to a folder that is new, empty or an older report, which is replaced."""
     target = target or folder.report
     if target.exists() and any(target.iterdir()) and not (target / "report.html").exists():
         raise ValueError(f"{target} is not a report: choose another folder")
