@@ -282,7 +282,7 @@ class Evaluate(Computing):
             }
         base = sums.pop(str(self.against))
 
-        def change(own: Mapping[str, uncertainty.DocumentSums], group: Group) -> str:
+        def change(own: Mapping[Group, uncertainty.DocumentSums], group: Group) -> str:
             if not base[group].documents:
                 return ""
             found = uncertainty.paired_bootstrap(base[group], own[group])
