@@ -74,13 +74,18 @@ class _RunOptions(Computing):
         names = [field.name for field in dataclasses.fields(kind)]
         return kind(**{name: getattr(self, name) for name in names})
 
-    def begin(self, folder: Path) -> None:
-        """Set the threads; a resumed run keeps those of the interrupted one."""
-        from dntm.training.processes import set_threads
+    @contextmanager
+    def running(self, folder: Path) -> Iterator[None]:
+        """Set the threads, those of the interrupted run if resumed, and end when interrupted."""
+        from dntm.training.processes import Interrupted, set_threads
         from dntm.training.run_folder import RunFolder
 
         before = RunFolder(folder).threads() if self.resume and not self.threads else 0
         set_threads(before or self.threads)
+        try:
+            yield
+        except Interrupted:
+            sys.exit(f"dntm: interrupted; resume {folder} with --resume")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +94,8 @@ class Train(_RunOptions, TrainConfig):
 
     recipe: Literal["modern", "paper", "naming", "adapter", "quick"] = "modern"
     """Default settings: the paper's (paper), settings for small corpora (modern), settings for a
-    model that also names hidden words (naming), those of
-    a pretrained core (adapter), or a small model for a first try (quick)."""
+    model that also names hidden words (naming), those of a pretrained core (adapter), or a small
+    model for a first try (quick)."""
 
     @classmethod
     def of_recipe(cls, recipe: str | None) -> Self:
@@ -104,8 +109,7 @@ class Train(_RunOptions, TrainConfig):
         from dntm.training.run_folder import RunFolder
 
         config = self.settings(TrainConfig)
-        self.begin(config.output_dir)
-        with _resumable(config.output_dir):
+        with self.running(config.output_dir):
             run = train_run(config, resume=self.resume, device=self.device)
             _show(run, "training", _perplexities)
         if is_first_process():
@@ -134,9 +138,8 @@ class Pretrain(_RunOptions, PretrainConfig):
         from dntm.training.pretraining import pretrain_run
 
         config = self.settings(PretrainConfig)
-        self.begin(config.output_dir)
         with (
-            _resumable(config.output_dir),
+            self.running(config.output_dir),
             tqdm(unit=" words", desc="reading", disable=not is_first_process()) as read,
         ):
             run = pretrain_run(config, resume=self.resume, device=self.device, reading=read.update)
@@ -148,16 +151,6 @@ class Pretrain(_RunOptions, PretrainConfig):
 def is_first_process() -> bool:
     """Whether this process prints: of several under torchrun, the first."""
     return os.environ.get("RANK", "0") == "0"
-
-
-@contextmanager
-def _resumable(folder: Path) -> Iterator[None]:
-    from dntm.training.processes import Interrupted
-
-    try:
-        yield
-    except Interrupted:
-        sys.exit(f"dntm: interrupted; resume {folder} with --resume")
 
 
 def _show(
