@@ -4,7 +4,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from dntm.model.config import Variant
+from dntm.model.config import Extension, Variant
 from dntm.reader.reader import Reader
 from dntm.web.readings import WORDS, map_events, meaning_map
 from tests.reader.small import STORY, checkpoint
@@ -69,9 +69,15 @@ def test_a_single_point_is_the_origin() -> None:
     assert found["words"] == [("a", 0.0, 0.0)]
 
 
-@pytest.mark.parametrize("variant", get_args(Variant))
-def test_a_map_shows_the_predicted_words_of_each_mention(tmp_path: Path, variant: Variant) -> None:
-    reader = Reader.from_pretrained(checkpoint(tmp_path / "model", variant))
+PLAIN = [(variant, ()) for variant in get_args(Variant)]
+
+
+@pytest.mark.parametrize(("variant", "extensions"), [*PLAIN, ("output", ("naming",))])
+def test_a_map_shows_the_predicted_words_of_each_mention_along_a_path(
+    tmp_path: Path, variant: Variant, extensions: tuple[Extension, ...]
+) -> None:
+    folder = checkpoint(tmp_path / "model", variant, extensions=extensions)
+    reader = Reader.from_pretrained(folder)
     sentences = list(reader.stream(STORY))
     states = [state for sentence in sentences for state in sentence.entities]
     listed = {near.word for state in states for near in state.predicted_words[:4]}
@@ -80,3 +86,6 @@ def test_a_map_shows_the_predicted_words_of_each_mention(tmp_path: Path, variant
 
     assert all(bool(state.predicted_words) == (variant != "baseline") for state in states)
     assert {word for event in maps for word, _, _ in event["words"]} == listed
+    for event in maps if variant != "baseline" else []:
+        places = {tuple(place) for _, *place in event["path"]}
+        assert len(places) == len(event["path"])

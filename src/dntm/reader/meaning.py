@@ -106,6 +106,15 @@ class Meanings:
                 return frozenset()
         return frozenset(sentence)
 
+    def vectors(
+        self, slots: Sequence[int], d: Float[Tensor, "mentions context_dim"]
+    ) -> Float[Tensor, "mentions dim"]:
+        """What predicted words are compared with: g_e if there is one, else centered x_e or y_e."""
+        if self._naming is not None:
+            return self._naming.named(d)
+        space = self.spaces[self.naming_space]
+        return space.embeddings(slots, d) - space.mean
+
     def describe(
         self,
         entities: Sequence[EntityReading],

@@ -231,11 +231,11 @@ def map_events(sentences: Iterable[SentenceReading], meanings: Meanings) -> list
     for sentence in sentences:
         for state in sentence.entities:
             paths.setdefault(state.entity, []).append((sentence.index, state))
-    space, events = meanings.spaces[meanings.naming_space], list[dict[str, Any]]()
+    events = list[dict[str, Any]]()
     for entity, path in paths.items():
         indices, states = zip(*path, strict=True)
         d = torch.tensor([state.representation for state in states], dtype=torch.float64)
-        vectors = (space.embeddings([state.row for state in states], d) - space.mean).numpy()
+        vectors = meanings.vectors([state.row for state in states], d).numpy()
         words = [[near.word for near in state.predicted_words[:NEAREST]] for state in states]
         events.append({"kind": "map", "entity": entity, **meaning_map(indices, vectors, words)})
     return events
