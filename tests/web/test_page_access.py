@@ -32,7 +32,10 @@ def test_everything_can_be_reached_with_the_keyboard(page: Page) -> None:
     expect(page.get_by_role("img", name="Path of Marta")).to_be_visible()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".candidates")).to_have_count(2)
-    assert page.locator(".token[tabindex='0']").count() == 1
+    assert page.locator("#text [tabindex='0']").count() == 3  # a word and two buttons
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-s='0'][data-p='1']")).to_be_focused()
+    expect(page.get_by_role("button", name="Close")).to_be_hidden()
     page.get_by_role("slider").focus()
     page.keyboard.press("ArrowLeft")
     expect(page.locator("#slider-label")).to_have_text("After sentence 3 of 4")

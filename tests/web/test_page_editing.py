@@ -63,8 +63,12 @@ def test_guesses_before_and_after_an_edit_are_compared(page: Page, reader: Reade
     assert before != after
     expect(row.locator("td").nth(0)).to_contain_text(before)
     expect(row.locator("td").nth(1)).to_contain_text(after)
+    expect(page.locator("#text")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.locator("[data-row='3'] .go")).to_be_focused()
     page.get_by_role("button", name="Close").click()
     expect(page.locator(".compare")).to_have_count(0)
+    expect(page.get_by_role("button", name="Edit sentence 4")).to_be_focused()
 
 
 def test_an_example_offers_an_edit_to_try(address: str, visit: Callable[..., Page]) -> None:

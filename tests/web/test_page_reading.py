@@ -257,7 +257,7 @@ def test_predictions_of_both_models_are_shown(page: Page, reader: Reader) -> Non
         for row, candidate in zip(shown.all(), candidates, strict=True):
             label = row.locator(".candidate").inner_text().removesuffix(" ✓")
             assert row.locator(".part").inner_text() == percent(candidate[field])
-            if candidate["word"] not in ("<eos>", "<unk>"):
+            if candidate["word"] != "<eos>":
                 assert label == names.get(candidate["entity"], candidate["word"])
     expect(page.locator("#content")).to_contain_text("Actual word: “slept”")
 
@@ -291,7 +291,7 @@ def test_the_actual_word_is_ticked(
 
 def test_an_unknown_word_that_is_not_tracked_is_called_unknown(page: Page) -> None:
     shares = {"probability": 0.1, "static_probability": 0.1}
-    rows = [{"word": "<unk>", "entity": 0, **shares}, {"word": "zunk", "entity": 0, **shares}]
+    rows = [{"word": "", "entity": -1, **shares}, {"word": "zunk", "entity": 0, **shares}]
     answer = {"dynamic": rows, "static": rows}
     page.route("**/api/predict", lambda route: route.fulfill(json=answer))
     page.locator("#entities").select_option("names")
@@ -300,5 +300,5 @@ def test_an_unknown_word_that_is_not_tracked_is_called_unknown(page: Page) -> No
     page.locator("[data-s='0'][data-p='1']").click()
 
     ticked = page.locator(".candidates").first.locator(".actual .candidate")
-    expect(ticked).to_have_text("an unknown word ✓")
+    expect(ticked).to_have_text("a new name or unknown word ✓")
     expect(page.locator("#content")).to_contain_text("“zunk” (unknown to the model)")

@@ -51,7 +51,7 @@ NEAREST = 4
 WORDS = 24
 """Words on a map; those of the latest mentions come first."""
 UNSEEN = -1
-"""The entity number of a prediction that stands for all entities not yet mentioned."""
+"""The entity number of a prediction: <unk>, and all entities not yet mentioned."""
 
 
 class Readings:
@@ -242,12 +242,13 @@ def map_events(sentences: Iterable[SentenceReading], meanings: Meanings) -> list
 
 
 def predictions_answer(found: Predictions, seen: Collection[int], k: int) -> dict[str, Any]:
-    """The k most likely tokens of each model; entities not yet mentioned are one row."""
-    columns, answer = ("probability", "static_probability"), {}
+    """The k most likely tokens of each model; <unk> and entities not yet mentioned are one row."""
+    columns, answer, listed = ("probability", "static_probability"), {}, {0, *seen}
     for model, by in zip(("dynamic", "static"), columns, strict=True):
         candidates: Sequence[Candidate] = getattr(found, model)
-        rows = [c.to_dict() for c in candidates if not c.entity or c.entity in seen]
-        if unseen := [c for c in candidates if c.entity and c.entity not in seen]:
+        unseen = [c for c in candidates if c.entity not in listed or c.word == "<unk>"]
+        rows = [c.to_dict() for c in candidates if c.entity in listed and c.word != "<unk>"]
+        if unseen:
             sums = {name: sum(getattr(c, name) for c in unseen) for name in columns}
             rows.append({"word": "", "entity": UNSEEN, **sums})
         answer[model] = sorted(rows, key=lambda row: -float(row[by]))[:k]

@@ -6,7 +6,7 @@ import { save } from "./export.js";
 import { askForAll, choose, read, stopReading } from "./reading.js";
 import { bringIntoView, complain, current, given, goTo, isPlaying, narrow, pause, play, say, showAll, showMeaning, showPlace, showText, still } from "./show.js";
 import { ask } from "./stream.js";
-import { arrows, find, rove } from "./text.js";
+import { arrows, find, rove, rowOf } from "./text.js";
 
 let about = null; // the server's answer to /api/about
 let described = null; // the promise of that answer
@@ -23,6 +23,15 @@ function select(entity) {
   Object.assign(current.state, { place: null, edit: null }, entity);
   showPlace();
   showMeaning();
+}
+
+// Closes the answer; the focus returns to what opened it.
+function close() {
+  const { edit: change, place, entity } = current.state;
+  select({ picked: false });
+  const [text, chip] = [byId("text"), byId("chips").querySelector(`[data-entity="${entity}"]`)];
+  const opener = change ? rowOf(text, change.s)?.querySelector(".edit") : place ? find(text, place.sentence, place.position) : chip;
+  (opener ?? text).focus({ preventScroll: true });
 }
 
 function listenToText() {
@@ -48,10 +57,9 @@ function listenToText() {
   });
   byId("slider").addEventListener("input", ({ target }) => jump(Number(target.value)));
   byId("play").addEventListener("click", () => (isPlaying() ? pause() : play()));
-  byId("close").addEventListener("click", () => {
-    const { place } = current.state;
-    select({ picked: false });
-    (place ? find(byId("text"), place.sentence, place.position) : byId("text")).focus({ preventScroll: true });
+  byId("close").addEventListener("click", close);
+  byId("result").addEventListener("keydown", ({ key, target }) => {
+    if (key === "Escape" && !byId("close").hidden && !target.closest(".editing")) close();
   });
   byId("shades").addEventListener("change", showPlace);
   byId("views").addEventListener("change", () => {

@@ -4,7 +4,8 @@ import { element } from "./dom.js";
 import { bits, hue, percent } from "./shade.js";
 
 const HINT = "Select a word in the text to see the predictions at its position.";
-const UNSEEN = -1; // the server's number for all entities that have not been mentioned yet
+const MEMORY = "Surprisal measures how unexpected the word was. Memory is what the model has learned about tracked words in this text.";
+const UNSEEN = -1; // the server's number for unknown words and names that have not been mentioned yet
 
 export function placeKey({ sentence, position }) {
   return `${sentence}.${position}`;
@@ -20,15 +21,14 @@ function label(candidate, state) {
       element("span", { class: "word" }, state.names[candidate.entity]),
     );
   }
-  if (candidate.word === "<unk>") return element("span", { class: "rare" }, "an unknown word");
   return candidate.word === "<eos>" ? element("span", { class: "rare" }, "the end of the sentence") : candidate.word;
 }
 
 function isActual(candidate, token) {
   if (token.entity) return candidate.entity === (token.occurrence === 1 ? UNSEEN : token.entity);
+  if (token.unknown) return candidate.entity === UNSEEN;
   if (candidate.entity) return false;
   if (token.end) return candidate.word === "<eos>";
-  if (token.unknown) return candidate.word === "<unk>";
   return [token.word, token.word.toLowerCase()].includes(candidate.word);
 }
 
@@ -74,5 +74,6 @@ export function predictions(state) {
     found
       ? element("div", { class: "columns" }, column("With memory", found.dynamic, "probability", state, place), column("Without memory", found.static, "static_probability", state, place))
       : "",
+    element("p", { class: "note" }, MEMORY),
   ];
 }

@@ -33,7 +33,7 @@ function add({ index: s, tokens, entities }) {
   state.sentences.push(sentence);
   byId("text").append(sentenceRow(state, s, !given));
   if (state.suggested?.s === s) byId("text").append(suggestionRow(state.suggested.text, s));
-  if (s === 0) rove(byId("text"), find(byId("text"), 0, 0));
+  if (s === 0 || s === state.edit?.s) rove(byId("text"), find(byId("text"), s, 0));
   if (follows) state.at = state.sentences.length;
   byId("progress").value = state.sentences.length / state.total;
   showSoon();

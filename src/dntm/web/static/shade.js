@@ -16,7 +16,7 @@ export function bits(value, signed = false) {
 
 export function percent(share) {
   const value = 100 * share;
-  if (value >= 10) return `${value.toFixed(0)} %`;
+  if (value >= 9.95) return `${value.toFixed(0)} %`;
   if (value >= 0.1) return `${value.toFixed(1)} %`;
   return "< 0.1 %";
 }
@@ -34,8 +34,8 @@ export function strength(value, mode) {
 }
 
 export const LEGENDS = {
-  off: "Colored words are unknown to the model. The label above a word is the model’s best guess after that sentence. Names are underlined. Select any word for details.",
-  dynamic: "Darker words have a higher surprisal.",
+  off: "Colored words are unknown to the model. The label above one is its best guess after that sentence. Known names are underlined. Select any word for details.",
+  dynamic: "Darker words have a higher surprisal: the model expected them less.",
   static: "Darker words have a higher surprisal without memory.",
   difference: "Green: lower surprisal with memory. Red with a dotted outline: higher surprisal with memory.",
 };

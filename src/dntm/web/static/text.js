@@ -52,12 +52,12 @@ export function sentenceRow(state, s, editable) {
   });
   const go = element(
     "button",
-    { type: "button", class: "go", "data-go": s, "aria-label": `Guesses after sentence ${s + 1}`, title: `Sentence ${s + 1}: show the guesses after it` },
+    { type: "button", class: "go", tabindex: "-1", "data-go": s, "aria-label": `Guesses after sentence ${s + 1}`, title: `Sentence ${s + 1}: show the guesses after it` },
     String(s + 1),
   );
   const edit = element(
     "button",
-    { type: "button", class: "edit", "data-edit": s, "aria-label": `Edit sentence ${s + 1}` },
+    { type: "button", class: "edit", tabindex: "-1", "data-edit": s, "aria-label": `Edit sentence ${s + 1}` },
     "Edit",
   );
   const starts = sentence.starts ? " starts" : "";
@@ -143,10 +143,11 @@ export function rowOf(view, s) {
   return view.querySelector(`[data-row="${s}"]`);
 }
 
-// One word at a time can be reached with Tab; arrow keys move between words and sentences.
+// Tab reaches one word and the buttons of its sentence; arrow keys move between words and sentences.
 export function rove(view, button) {
-  for (const other of view.querySelectorAll('.token[tabindex="0"]')) other.tabIndex = -1;
-  if (button) button.tabIndex = 0;
+  for (const other of view.querySelectorAll('[tabindex="0"]')) other.tabIndex = -1;
+  const row = button?.closest("[data-row]").querySelectorAll(".go, .edit") ?? [];
+  for (const one of button ? [button, ...row] : []) one.tabIndex = 0;
 }
 
 export function arrows(view, event) {

@@ -98,7 +98,7 @@ export function guesses(state) {
   const words = last.predicted_words.slice(0, WORDS).map(({ word }) => word);
   const sure = last.confidence ?? null;
   return [
-    element("p", { class: "result" }, element("b", {}, words[0]), words.length > 1 ? ` or ${words.slice(1).join(", ")}` : ""),
+    element("p", { class: "result" }, element("b", {}, words[0]), words.length > 1 ? `, ${words.slice(1).join(" or ")}` : ""),
     element("p", { class: "note" }, `after sentence ${last.s + 1}${sure === null ? "" : `, with a confidence of ${percent(sure)}`}`),
     element("div", { class: "trail" }, element("table", {}, heads("Sentence", "Best guesses", sure === null ? "" : "Confidence"), element("tbody", {}, all.map((one) => mention(one, one === last))))),
     sure === null ? "" : element("p", { class: "note" }, CONFIDENCE),
