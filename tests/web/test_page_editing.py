@@ -72,7 +72,9 @@ def test_guesses_before_and_after_an_edit_are_compared(page: Page, reader: Reade
 
 
 def test_an_example_offers_an_edit_to_try(address: str, visit: Callable[..., Page]) -> None:
-    page = visit(address, "/")
+    page = visit(address)
+    read(page)
+    page.get_by_role("group", name="Examples").get_by_role("button").first.click()
     sentence, instead = examples()[0].edit
     offer = page.get_by_role("button", name="Try it")
     expect(offer).to_contain_text(instead)
@@ -83,3 +85,4 @@ def test_an_example_offers_an_edit_to_try(address: str, visit: Callable[..., Pag
     row = page.locator(f"[data-row='{sentence - 1}'] .word:visible")
     assert "".join(row.all_inner_texts()) == instead.replace(" ", "")
     expect(offer).to_have_count(0)
+    expect(page.get_by_label("Text", exact=True)).to_have_value(TEXT)  # one's own text is kept

@@ -147,6 +147,17 @@ def test_the_answer_is_next_to_the_selected_word_and_on_the_screen(
     assert max(between) < 100  # the rest of the sentence
 
 
+def test_within_a_very_long_sentence_the_answer_is_below_the_selected_word(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 700})
+    read(page, "the ferry left " * 80)
+    page.locator("[data-s='0'][data-p='90']").click()
+
+    expect(page.locator(".columns")).to_be_in_viewport(ratio=1)
+    expect(page.locator("[data-s='0'][data-p='90']")).to_be_in_viewport(ratio=1)
+    page.get_by_role("button", name="Edit sentence 1").click()
+    expect(page.locator("#answer")).to_have_count(1)
+
+
 def is_uncovered(place: Locator) -> bool:
     """Whether no other element covers its corners."""
     corners = "[[2, 2], [box.width - 2, 2], [2, box.height - 2], [box.width - 2, box.height - 2]]"

@@ -72,7 +72,7 @@ def test_script_typed_into_any_field_stays_text(page: Page, tmp_path: Path) -> N
 
 def test_errors_are_shown(page: Page) -> None:
     paste(page, " ")
-    expect(page.get_by_role("alert")).to_contain_text("the text is empty")
+    expect(page.get_by_role("alert")).to_contain_text("The text is empty")
 
     paste(page, "so " * 9_000)
     expect(page.get_by_role("alert")).to_contain_text("the limit is 20,000")

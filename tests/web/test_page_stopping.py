@@ -70,6 +70,16 @@ def test_predictions_of_an_earlier_reading_are_not_shown(page: Page) -> None:
     expect(page.get_by_role("alert")).to_be_empty()
 
 
+def test_a_refused_question_is_explained_next_to_the_word(page: Page) -> None:
+    refused = {"message": "the server is stopping"}
+    page.route("**/api/predict", lambda route: route.fulfill(status=422, json=refused))
+    read(page)
+
+    page.locator("[data-s='3'][data-p='2']").click()
+
+    expect(page.locator("#content .problem")).to_have_text("The server is stopping.")
+
+
 def test_predictions_use_the_entities_of_the_reading(page: Page) -> None:
     read(page)
     page.locator("#entities").select_option("names")

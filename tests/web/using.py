@@ -39,7 +39,7 @@ def shade(page: Page, name: str) -> None:
 
 def percent(share: float) -> str:
     """A probability as the page shows it."""
-    return f"{100 * share:.{0 if share >= 0.0995 else 1}f} %"
+    return f"{100 * share:.{0 if share >= 0.0995 else 1}f}\u00a0%"
 
 
 def trail(page: Page) -> list[str]:

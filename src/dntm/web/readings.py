@@ -91,6 +91,7 @@ class Readings:
                     sentences.append(sentence)
                     self.memory.keep(name, sentences)
                     if _is_known(sentence, known):
+                        await asyncio.sleep(0)  # has the client left?
                         yield {"kind": "kept", "index": sentence.index}
                     else:
                         computed += 1

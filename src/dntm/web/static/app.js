@@ -126,7 +126,6 @@ function readOwn() {
 function readExample(number) {
   const { text, edit: [sentence, instead] } = about.examples[number];
   pressExample(number);
-  byId("input").value = "";
   read(text, { plays: !still.matches, suggested: { s: sentence - 1, text: instead } });
 }
 

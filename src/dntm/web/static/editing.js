@@ -27,6 +27,7 @@ export function edit(s) {
   const editor = editorRow(text, s, (changed) => readWith(s, changed), cancel);
   const field = editor.querySelector("textarea");
   opened = { s, text, editor, field, cancel };
+  if (row.contains(byId("answer"))) byId("side").append(byId("answer"));
   row.replaceWith(editor);
   field.focus();
 }
@@ -35,7 +36,8 @@ export function readWith(s, text) {
   const edit = { s, from: current.state.raw[s].text, to: text, before: lastStates(current.state) };
   const sentences = current.state.raw.map((one, i) => (i === s ? { ...one, text } : one));
   const edited = whole(sentences.filter((one) => one.text.trim()));
-  if (byId("input").value) byId("input").value = edited; // it holds this text, not an example
+  const isExample = byId("examples").querySelector('[aria-pressed="true"]');
+  if (!isExample) byId("input").value = edited;
   byId("text").focus({ preventScroll: true });
   read(edited, { edit });
 }

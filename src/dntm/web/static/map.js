@@ -11,6 +11,7 @@ const FONT = "12px system-ui, 'Liberation Sans', sans-serif"; // as in style.css
 const LINE = 14;
 const GAP = 3; // between two labels
 const APART = 20; // between two stops
+const STOPS = 20; // of a longer path, only some stops are drawn
 const RINGS = [16, 28, 40, 54, 70, 88, 108]; // possible distances of a label from its point
 
 const ruler = document.createElement("canvas").getContext("2d");
@@ -121,6 +122,8 @@ function stop(point, state) {
 export function mapFigure(state) {
   if (!state.maps[state.entity]) return element("p", { class: "note" }, "The map appears when the whole text has been read.");
   const map = points(state.maps[state.entity]);
+  const every = Math.ceil(map.path.length / STOPS);
+  map.path = map.path.filter((_, i) => i % every === 0 || i === map.path.length - 1);
   const at = scale(map.path);
   const path = spread(map.path.map(at));
   const past = path.filter((point) => point.s < state.at);

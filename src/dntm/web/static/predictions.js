@@ -73,7 +73,7 @@ export function predictions(state) {
     ),
     found
       ? element("div", { class: "columns" }, column("With memory", found.dynamic, "probability", state, place), column("Without memory", found.static, "static_probability", state, place))
-      : "",
+      : element("p", { class: "problem" }, place.problem ?? ""),
     element("p", { class: "note" }, MEMORY),
   ];
 }

@@ -138,6 +138,7 @@ export async function choose(s, p) {
   showMeaning();
   bringIntoView();
   if (given || state.predictions[placeKey(place)]) return;
+  complain("");
   asking?.abort();
   asking = new AbortController();
   try {
@@ -146,7 +147,10 @@ export async function choose(s, p) {
     showMeaning();
     bringIntoView();
   } catch (error) {
-    if (state.place === place && error.name !== "AbortError") complain(error.message);
+    if (state.place !== place || error.name === "AbortError") return;
+    complain(error.message);
+    place.problem = error.message;
+    showMeaning();
   }
 }
 

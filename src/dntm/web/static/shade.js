@@ -16,9 +16,9 @@ export function bits(value, signed = false) {
 
 export function percent(share) {
   const value = 100 * share;
-  if (value >= 9.95) return `${value.toFixed(0)} %`;
-  if (value >= 0.1) return `${value.toFixed(1)} %`;
-  return "< 0.1 %";
+  if (value >= 9.95) return `${value.toFixed(0)}\u00a0%`;
+  if (value >= 0.1) return `${value.toFixed(1)}\u00a0%`;
+  return "<\u00a00.1\u00a0%";
 }
 
 // The difference is static minus dynamic surprisal.

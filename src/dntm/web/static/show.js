@@ -59,17 +59,22 @@ export function showMeaning() {
   byId("views").hidden = !entity;
   byId("close").hidden = !state.edit && !state.picked && !state.place;
   byId("content").replaceChildren(...nodes);
+  const now = byId("content").querySelector(".trail .now");
+  if (now) now.closest(".trail").scrollTop = now.offsetTop - 2 * now.offsetHeight; // below the head and the row before
   if (focused) byId("content").querySelector(`[data-go="${focused}"]`)?.focus();
   dock();
 }
 
-// Puts the answer next to the selected sentence or tracked word: below it on a narrow screen, else at its side and within the window.
+// Puts the answer next to the selected sentence or tracked word: below it on a narrow screen (within a very long sentence,
+// after the selected word), else at its side and within the window.
 function dock() {
   const { state } = current;
   const [answer, side] = [byId("answer"), byId("side")];
   const row = rowOf(byId("text"), state.edit?.s ?? state.place?.sentence) ?? (state.picked ? byId("chips") : null);
-  if (narrow.matches && row) {
-    if (row.nextElementSibling !== answer) row.after(answer);
+  const word = row && state.place && row.offsetHeight > innerHeight / 2 ? find(byId("text"), state.place.sentence, state.place.position) : null;
+  const before = word?.closest(".words > *") ?? row;
+  if (narrow.matches && before) {
+    if (before.nextElementSibling !== answer) before.after(answer);
   } else if (answer.parentNode !== side) side.append(answer);
   if (narrow.matches) return;
   const top = side.getBoundingClientRect().top;

@@ -2,7 +2,12 @@
 
 const CUT_OFF = "The connection was lost before the reading was complete.";
 
-export class Refusal extends Error {}
+// The server's messages are written like those of the terminal: no capital letter, no period.
+export class Refusal extends Error {
+  constructor(message) {
+    super(message.replace(/^[a-z]/, (first) => first.toUpperCase()).replace(/[^.?!]$/, "$&."));
+  }
+}
 
 async function refusal(response) {
   let message = response.status === 503 ? "The server is busy. Try again in a moment." : `The server returned status ${response.status}.`;

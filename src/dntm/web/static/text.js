@@ -29,7 +29,7 @@ function wordButton(token, s, p, state) {
       "aria-pressed": "false",
       style: token.entity ? { "--hue": String(hue(token.entity)) } : {},
     },
-    best ? element("span", { class: "best" }, best) : "",
+    best ? element("span", { class: "best", dir: "ltr" }, best) : "",
     element("span", { class: "word" }, token.end ? "end" : token.word),
     element("span", { class: "bits" }),
   );
@@ -37,7 +37,7 @@ function wordButton(token, s, p, state) {
 
 export function sentenceRow(state, s, editable) {
   const sentence = state.sentences[s];
-  const words = element("p", { class: "words" });
+  const words = element("p", { class: "words", dir: "auto" });
   let together = null; // tokens without a space between them stay on one line, unless too long
   let letters = 0;
   sentence.tokens.forEach((token, p) => {
