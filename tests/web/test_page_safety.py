@@ -79,6 +79,9 @@ def test_errors_are_shown(page: Page) -> None:
 
     read(page)
     expect(page.get_by_role("alert")).to_be_empty()
+    page.route("**/api/predict", lambda route: route.fulfill(status=422, json={"message": "no"}))
+    page.locator("[data-s='3'][data-p='2']").click()
+    expect(page.locator("#content .problem")).to_have_text("No.")
 
 
 def test_the_browser_itself_refuses_to_make_markup_of_a_string(

@@ -20,6 +20,7 @@ def test_a_reading_can_be_stopped(slow_page: Page, pausing: PausingReader) -> No
 
     expect(page.get_by_role("status")).to_have_text("Stopped after 1 of 4 sentences.")
     expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+    expect(page.get_by_role("button", name="Read", exact=True)).to_be_focused()
     view(page, "Map")
     expect(page.get_by_role("img", name="Path of Marta")).to_be_visible()
     pausing.gate.set()
@@ -68,16 +69,6 @@ def test_predictions_of_an_earlier_reading_are_not_shown(page: Page) -> None:
 
     expect(page.locator("#answer")).to_be_hidden()
     expect(page.get_by_role("alert")).to_be_empty()
-
-
-def test_a_refused_question_is_explained_next_to_the_word(page: Page) -> None:
-    refused = {"message": "the server is stopping"}
-    page.route("**/api/predict", lambda route: route.fulfill(status=422, json=refused))
-    read(page)
-
-    page.locator("[data-s='3'][data-p='2']").click()
-
-    expect(page.locator("#content .problem")).to_have_text("The server is stopping.")
 
 
 def test_predictions_use_the_entities_of_the_reading(page: Page) -> None:

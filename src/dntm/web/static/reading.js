@@ -103,6 +103,7 @@ function halted(error, begun) {
 }
 
 function busy(is) {
+  if (!is && document.activeElement === byId("stop")) byId("read").focus();
   byId("stop").hidden = !is;
   byId("progress").hidden = !is;
   byId("progress").value = 0;
