@@ -124,7 +124,8 @@ export function paint(view, state, mode) {
     button.classList.toggle("chosen", token.entity > 0 && token.entity === state.entity);
     button.lastChild.textContent = bits(value, mode === "difference");
   }
-  for (const button of view.querySelectorAll(".try")) button.classList.toggle("later", Number(button.dataset.try) >= state.at);
+  const isComplete = state.sentences.length === state.total; // an edit is compared with the whole reading
+  for (const button of view.querySelectorAll(".try")) button.classList.toggle("later", !isComplete || Number(button.dataset.try) >= state.at);
 }
 
 export function mark(view, place) {
