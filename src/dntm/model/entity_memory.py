@@ -61,7 +61,7 @@ class MemoryState(NamedTuple):
         if not window.restored:
             return rows
         restored = []
-        for change in filter(window.is_restored, window.changes):
+        for change in window.restored:
             known = self.evicted[change.document] if self.evicted else {}
             restored.append(known.get(change.entity, initial))
         return torch.cat((rows, torch.stack(restored)))

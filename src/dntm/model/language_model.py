@@ -81,10 +81,8 @@ class DynamicTextModel(Parameters):
         """Plan the reading of these sentences; see `fast.window.plan`."""
         return plan(
             documents,
-            entities=self.config.entities,
-            dynamic_input=self.config.dynamic_input,
-            dynamic_output=self.config.dynamic_output,
-            continues=continues,
+            self.config,
+            continues,
             evictions=evictions,
             every_context=every_context and self.config.variant != "baseline",
             encoder=self.memory.encoder is not None,

@@ -68,12 +68,8 @@ def lay_out_gaps(sentences: Sequence[Int[np.ndarray, " _"]]) -> GapLayout:
     before = np.where(starts_at, BOS, words[here - ~starts_at])
     after = np.where(starts_at, EOS, words[np.minimum(end - ragged.time + 1, end)])
     mirror = ragged.place(ragged.sequence, lengths[ragged.sequence] - 1 - ragged.time)
-    segments, start = [], 0
-    for width, steps in groupby(ragged.widths):
-        count = len(list(steps))
-        segments.append(Segment(start, count, width))
-        start += count * width
-    return GapLayout(tuple(segments), len(sentences), before, after, mirror, here)
+    segments = tuple(Segment(len(list(steps)), width) for width, steps in groupby(ragged.widths))
+    return GapLayout(segments, len(sentences), before, after, mirror, here)
 
 
 class SentenceCompletion(nn.Module):

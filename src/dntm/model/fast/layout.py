@@ -73,7 +73,6 @@ def lay_out_ragged(lengths: Int[np.ndarray, " sequences"]) -> Ragged:
 class Segment(NamedTuple):
     """Time steps over which the batch has the same documents."""
 
-    start: int
     steps: int
     width: int
 
@@ -110,14 +109,17 @@ def lay_out(documents: Sequence[Sequence[Sentence]], continues: Sequence[bool]) 
     lengths = np.array([len(r) for r in rows], dtype=np.int64)
     order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
     segments = _cut(lengths[order], [continues[b] for b in order])
-    tokens = np.zeros(sum(s.steps * s.width for s in segments), dtype=np.int64)
+    starts = np.cumsum([0, *(s.steps * s.width for s in segments)])
+    tokens = np.zeros(starts[-1], dtype=np.int64)
     places = [np.empty(0, dtype=np.int64)] * len(documents)
     for column, document in enumerate(order):
-        place = np.concatenate(
-            [s.start + column + s.width * np.arange(s.steps) for s in segments if column < s.width]
-        )[: lengths[document]]
+        steps = [
+            start + column + s.width * np.arange(s.steps)
+            for start, s in zip(starts, segments, strict=False)
+            if column < s.width
+        ]
+        place = places[document] = np.concatenate(steps)[: lengths[document]]
         tokens[place] = rows[document]
-        places[document] = place
     sizes = np.array([len(s) for text in documents for s in text], dtype=np.int64)
     reading = np.concatenate([np.empty(0, dtype=np.int64), *rows])
     closing = np.zeros(len(reading), dtype=bool)
@@ -139,14 +141,13 @@ def lay_out(documents: Sequence[Sequence[Sentence]], continues: Sequence[bool]) 
 def _cut(lengths: Int[np.ndarray, " active"], continues: Sequence[bool]) -> tuple[Segment, ...]:
     """Segments for documents of these lengths, longest first."""
     segments: list[Segment] = []
-    start, time, width = 0, 0, len(lengths)
+    time, width = 0, len(lengths)
     for column in reversed(range(len(lengths))):
         end = int(lengths[column])
         following = int(lengths[column - 1]) if column else end
         padding = (width - column) * (following - end)
         if end > time and (continues[column] or padding >= WORTH_A_CUT or column == 0):
-            segments.append(Segment(start, end - time, width))
-            start += (end - time) * width
+            segments.append(Segment(end - time, width))
             time = end
         if end == time:
             width = column
@@ -161,7 +162,7 @@ class Context(NamedTuple):
     """Counted through the documents."""
     position: int
     entity: int
-    """From zero."""
+    """From 1."""
     previous: int
     """Table row of d_{e,i-1}."""
     state: int

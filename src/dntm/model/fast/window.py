@@ -21,8 +21,8 @@ was evicted within the window. Restored states lie between the memory and the co
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from jaxtyping import Int
 
 from dntm.corpus.entity_slots import NOBODY, Eviction
 from dntm.corpus.vocabulary import entity_rows
+from dntm.model.config import ModelConfig
 from dntm.model.fast.layout import (
     Call,
     Context,
@@ -68,8 +69,7 @@ def windows(
     documents: Sequence[EncodedDocument], size: int, evictions: Evictions = ()
 ) -> Iterator[WindowText]:
     """Yields the batch `size` sentences at a time; documents that have ended are left out."""
-    active = list(range(len(documents)))
-    kept = list(range(len(documents)))
+    active = kept = list(range(len(documents)))
     for start in range(0, max(map(len, documents), default=0), size):
         end = start + size
         kept = [i for i, d in enumerate(active) if len(documents[d]) > start] if start else kept
@@ -140,8 +140,8 @@ class Window:
     memory: Int[np.ndarray, "batch entities"]
     """`memory[d, e]`: table row of d_e after the window."""
     changes: tuple[SlotChange, ...]
-    restored: int
-    """Number of restored states, in the order of the changes that need them."""
+    restored: tuple[SlotChange, ...]
+    """The changes whose new occupants had no slot when the window began."""
 
     def mentioned(self, positions: Int[np.ndarray, " positions"]) -> Int[np.ndarray, " positions"]:
         """Table row of the state of the entity at each position in reading order, or -1."""
@@ -150,18 +150,12 @@ class Window:
         found: Int[np.ndarray, " positions"] = states[self.layout.read[positions]]
         return found
 
-    def is_restored(self, change: SlotChange) -> bool:
-        """Whether the new occupant had no slot when the window began."""
-        return 0 <= change.after - self.memory.size < self.restored
-
 
 def plan(
     documents: Sequence[EncodedDocument],
-    *,
-    entities: int,
-    dynamic_input: bool,
-    dynamic_output: bool,
+    config: ModelConfig,
     continues: Sequence[bool] | None = None,
+    *,
     evictions: Evictions = (),
     every_context: bool = False,
     encoder: bool = True,
@@ -176,14 +170,15 @@ def plan(
     continues = [True] * len(documents) if continues is None else continues
     if len(continues) != len(documents):
         raise ValueError(f"continues has {len(continues)} items, expected {len(documents)}")
+    entities, dynamic_input = config.entities, config.dynamic_input
     contexts: list[Context] = []
     changes: list[SlotChange] = []
+    restored: list[int] = []
+    """Indices of changes. Restored states are numbered -1, -2, ... until all are known."""
     before: list[Int[np.ndarray, " entities"]] = []
     mentions = [[_mentions(sentence, entities) for sentence in text] for text in documents]
     current = np.arange(len(documents) * entities).reshape(len(documents), entities)
-    restored = _restored(evictions)
-    made = current.size + restored
-    unused, begins = iter(range(current.size, made)), 0
+    memory, begins = current.size, 0
     for document, found in enumerate(mentions):
         evicted = evictions[document] if evictions else [()] * len(found)
         lost: dict[int, int] = {}
@@ -192,7 +187,7 @@ def plan(
         if any(evicted):
             last = dict.fromkeys(last, len(found) - 1)
         for s, mentioned in enumerate(found):
-            read_as_output = dynamic_output and (continues[document] or s + 1 < len(found))
+            read_as_output = config.dynamic_output and (continues[document] or s + 1 < len(found))
             encoded = [
                 (position, entity)
                 for position, entity in mentioned
@@ -200,9 +195,10 @@ def plan(
                 or read_as_output
                 or (dynamic_input and (continues[document] or last[entity] > s))
             ]
-            for eviction in evicted[s]:
-                position, slot, entity, old = eviction
-                after = lost.pop(entity) if entity in lost else next(unused)
+            for position, slot, entity, old in evicted[s]:
+                if entity not in lost:
+                    restored.append(len(changes))
+                after = lost.pop(entity, -len(restored))
                 before_it = int(current[document, slot - 1])
                 if old != NOBODY:
                     lost[old] = before_it
@@ -215,58 +211,53 @@ def plan(
             before.append(current[document].copy())
             level = 0
             if dynamic_input and encoded:
-                level = _level(mentioned, encoded, before[-1] - made, contexts)
+                level = _level(mentioned, encoded, before[-1] - memory, contexts)
             for position, entity in encoded:
-                previous = int(current[document, entity])
-                step = _step(previous - made, level, contexts)
-                state = made + len(contexts)
-                current[document, entity] = state
-                contexts.append(
-                    Context(
-                        document, len(before) - 1, position, entity, previous, state, level, step
-                    )
-                )
-    row = _table_rows(contexts, made)
+                previous, step = int(current[document, entity]), 0
+                if previous >= memory and contexts[previous - memory].level >= level:
+                    step = contexts[previous - memory].step + 1
+                current[document, entity] = state = memory + len(contexts)
+                own = (document, len(before) - 1, position, entity + 1, previous, state)
+                contexts.append(Context(*own, level, step))
+    row = _table_rows(contexts, memory, len(restored))
     changes = [c._replace(before=int(row[c.before]), after=int(row[c.after])) for c in changes]
     contexts = [
         c._replace(previous=int(row[c.previous]), state=int(row[c.state])) for c in contexts
     ]
     known = row[np.array(before, dtype=np.int64).reshape(len(before), entities)]
-    made_before = made + (0 if dynamic_input else len(contexts))
+    made_before = memory + len(restored) + (0 if dynamic_input else len(contexts))
     sentences = [sentence for text in documents for sentence in text]
     flat = [mentioned for found in mentions for mentioned in found]
     read = _sides(sentences, flat, known, contexts if encoder else (), made_before)
-    encoding = lay_out_encoding(read, contexts if encoder else ())
+    ahead, levels = lay_out_encoding(read, contexts if encoder else ())
+    back = [changes[change] for change in restored]
+    merges = Merges(*np.array([c[:6] for c in contexts], dtype=np.int64).reshape(-1, 6).T)
+    states = [
+        [np.arange(d * entities, (d + 1) * entities), merges.state[merges.document == d]]
+        for d in range(len(documents))
+    ]
+    for change in back:
+        states[change.document].append(np.array([change.after]))
     layout = lay_out(documents, continues)
-    window = _assemble(layout, flat, encoding, contexts, known, row[current])
-    return _with_changes(window, changes, restored) if changes else window
+    number = layout.tokens[layout.read] - entity_rows(entities).start
+    mentioned_at = np.flatnonzero((number >= 0) & (number < entities))
+    return Window(
+        layout=layout,
+        ahead=ahead,
+        levels=levels,
+        merges=merges,
+        entity_places=layout.read[mentioned_at],
+        entity_rows=known[layout.sentence[mentioned_at], number[mentioned_at]],
+        states=tuple(np.concatenate(own) for own in states),
+        known=known,
+        memory=row[current],
+        changes=tuple(changes),
+        restored=tuple(back),
+    )
 
 
 Mentioned = tuple[tuple[int, int], ...]
 """Position and entity (from zero) of each mention of a sentence."""
-
-
-def _restored(evictions: Evictions) -> int:
-    """Number of new occupants that were not evicted earlier in the same window."""
-    count = 0
-    for sentences in evictions:
-        lost: set[int] = set()
-        for eviction in (eviction for sentence in sentences for eviction in sentence):
-            count += eviction.entity not in lost
-            lost.discard(eviction.entity)
-            lost.update({eviction.evicted} - {NOBODY})
-    return count
-
-
-def _with_changes(window: Window, changes: Sequence[SlotChange], restored: int) -> Window:
-    """Add the changes, and the restored states to those of their documents."""
-    window = replace(window, changes=tuple(changes), restored=restored)
-    more: list[list[int]] = [[] for _ in window.states]
-    for change in window.changes:
-        if window.is_restored(change):
-            more[change.document].append(change.after)
-    states = zip(window.states, more, strict=True)
-    return replace(window, states=tuple(np.array([*own, *new], np.int64) for own, new in states))
 
 
 def _mentions(sentence: Sentence, entities: int) -> Mentioned:
@@ -288,18 +279,14 @@ def _level(
     return level
 
 
-def _step(previous: int, level: int, contexts: Sequence[Context]) -> int:
-    """Number of merges on the same level before one that follows context `previous`."""
-    if previous < 0 or contexts[previous].level < level:
-        return 0
-    return contexts[previous].step + 1
-
-
-def _table_rows(contexts: Sequence[Context], memory: int) -> Int[np.ndarray, " states"]:
-    """The table row of each state, the contexts sorted by level and step."""
+def _table_rows(
+    contexts: Sequence[Context], memory: int, restored: int
+) -> Int[np.ndarray, " states"]:
+    """The table row of each state: memory, restored states, contexts by level and step."""
     ranked = sorted(range(len(contexts)), key=lambda c: (contexts[c].level, contexts[c].step))
-    row = np.arange(memory + len(contexts))
-    row[memory + np.array(ranked, dtype=np.int64)] = memory + np.arange(len(ranked))
+    row = np.arange(memory + len(contexts) + restored)
+    row[memory + np.array(ranked, dtype=np.int64)] = memory + restored + np.arange(len(ranked))
+    row[memory + len(contexts) :] = np.arange(memory, memory + restored)[::-1]
     return row
 
 
@@ -316,54 +303,11 @@ def _sides(
         positions[context.sentence].append(context.position)
     found = {}
     for s, encoded in positions.items():
-        states = {position: int(known[s, entity]) for position, entity in mentions[s]}
-        _check_edges(sentences[s], states)
-        found[s] = sides(sentences[s], states, encoded, made_before)
-    return found
-
-
-def _check_edges(rows: Sentence, entities: Iterable[int]) -> None:
-    for position in entities:
-        if not 0 < position < len(rows) - 1:
+        rows, states = sentences[s], {t: int(known[s, entity]) for t, entity in mentions[s]}
+        if odd := {0, len(rows) - 1}.intersection(states):
             raise ValueError(
-                f"row {rows[position]} is an entity at the edge of sentence {list(rows)}, "
+                f"row {rows[odd.pop()]} is an entity at the edge of sentence {list(rows)}, "
                 "expected <bos> before and <eos> after it"
             )
-
-
-def _assemble(  # noqa: PLR0917
-    layout: Layout,
-    mentions: Sequence[Mentioned],
-    encoding: tuple[tuple[Call, Call], tuple[Level, ...]],
-    contexts: Sequence[Context],
-    known: Int[np.ndarray, "sentences entities"],
-    memory: Int[np.ndarray, "batch entities"],
-) -> Window:
-    """Build the arrays."""
-    batch, entities = memory.shape
-    columns = np.array([c[:6] for c in contexts], dtype=np.int64).reshape(-1, 6).T
-    document, sentence, position, entity, previous, state = columns
-    starts = np.cumsum(np.bincount(layout.sentence, minlength=len(known)))
-    starts = np.concatenate(([0], starts))
-    tokens = [
-        (start + position, known[s, entity])
-        for s, (start, mentioned) in enumerate(zip(starts, mentions, strict=False))
-        for position, entity in mentioned
-    ]
-    places, rows = np.array(tokens, dtype=np.int64).reshape(-1, 2).T
-    return Window(
-        layout=layout,
-        ahead=encoding[0],
-        levels=encoding[1],
-        merges=Merges(document, sentence, position, entity + 1, previous, state),
-        entity_places=layout.read[places],
-        entity_rows=rows,
-        states=tuple(
-            np.concatenate((np.arange(d * entities, (d + 1) * entities), state[document == d]))
-            for d in range(batch)
-        ),
-        known=known,
-        memory=memory,
-        changes=(),
-        restored=0,
-    )
+        found[s] = sides(rows, states, encoded, made_before)
+    return found
