@@ -233,15 +233,11 @@ class Transformer(nn.Module):
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the weights. Each layer adds little at first."""
-        layers = len(self.W_o)
-        for weights, share in ((self.W_qkv, 1.0), (self.W_1, 1.0), (self.W_o, 0), (self.W_2, 0)):
+        little = (2 * len(self.W_o)) ** -0.5
+        scales = ((self.W_qkv, 1.0), (self.W_1, 1.0), (self.W_o, little), (self.W_2, little))
+        for weights, scale in scales:
             for weight in weights:
-                scale = share or (2 * layers) ** -0.5
-                std = scale * weight.shape[1] ** -0.5
-                nn.init.normal_(weight, 0.0, std, generator=generator)
-        for norm in self.norms:
-            assert isinstance(norm, nn.RMSNorm)
-            norm.reset_parameters()
+                nn.init.normal_(weight, 0.0, scale * weight.shape[1] ** -0.5, generator=generator)
 
     def initial(self, documents: int) -> Past:
         """No keys and values yet."""
@@ -276,7 +272,11 @@ class Transformer(nn.Module):
         length = 0 if before is None else before.shape[3]
         time = torch.arange(length, length + len(x), device=x.device)
         causal = torch.arange(length + len(x), device=x.device) <= time.unsqueeze(1)
-        rotation = self._rotation(time, x)
+        # Cosine and sine of the angle by which each pair of components is rotated.
+        pairs = self.width // self.heads // 2
+        rate = BASE ** (-torch.arange(pairs, device=x.device, dtype=x.dtype) / pairs)
+        angle = time.to(x.dtype).unsqueeze(1) * rate
+        rotation = angle.cos(), angle.sin()
         keys_values = []
         for layer, (W_qkv, W_o, W_1, W_2) in enumerate(
             zip(self.W_qkv, self.W_o, self.W_1, self.W_2, strict=True)
@@ -301,13 +301,6 @@ class Transformer(nn.Module):
             x = x + dropout(nn.functional.linear(inner, W_2))
         h: Tensor = self.norms[-1](x)
         return h, torch.stack(keys_values, 1)
-
-    def _rotation(self, time: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosine and sine of the angle by which each pair of components is rotated."""
-        pairs = self.width // self.heads // 2
-        rate = BASE ** (-torch.arange(pairs, device=like.device, dtype=like.dtype) / pairs)
-        angle = time.to(like.dtype).unsqueeze(1) * rate
-        return angle.cos(), angle.sin()
 
 
 def _rotated(

@@ -14,8 +14,9 @@ The memory also keeps the states of evicted entities (`corpus.entity_slots`) unt
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ from dntm.corpus.entity_slots import NOBODY
 from dntm.corpus.vocabulary import UNK
 from dntm.model.config import ModelConfig
 from dntm.model.context_encoder import ContextEncoder, SentenceWords
-from dntm.model.core import Core, Dropout
+from dntm.model.core import CarriedState, Core, Dropout
 from dntm.model.dynamic_embedding import add_dynamic_terms
 from dntm.model.fast.layout import Level, Rest, indices
 from dntm.model.fast.recurrence import Cells, Deferred, ragged_lstm
@@ -34,19 +35,14 @@ from dntm.model.fast.window import Window
 from dntm.model.merging import merging_function
 
 
-class MemoryState(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class MemoryState(CarriedState):
     """What is known of each document's entities."""
 
     d: Float[Tensor, "batch entities state_dim"]
     """d_{e,i}, followed by whatever else the merging function keeps."""
-    evicted: tuple[Mapping[int, Float[Tensor, " state_dim"]], ...] = ()
-    """The same for each document's evicted entities; empty if no document ever evicted one."""
-
-    def select(self, documents: Sequence[int]) -> "MemoryState":
-        """The state of these documents, in this order."""
-        rows = torch.tensor(documents, dtype=torch.long, device=self.d.device)
-        evicted = tuple(self.evicted[document] for document in documents) if self.evicted else ()
-        return MemoryState(self.d.index_select(0, rows), evicted)
+    evicted: tuple[Mapping[int, Float[Tensor, " state_dim"]], ...]
+    """The same for each document's evicted entities."""
 
     def detach(self) -> "MemoryState":
         """The same values without gradients."""
@@ -60,10 +56,7 @@ class MemoryState(NamedTuple):
         rows = self.d.flatten(0, 1)
         if not window.restored:
             return rows
-        restored = []
-        for change in window.restored:
-            known = self.evicted[change.document] if self.evicted else {}
-            restored.append(known.get(change.entity, initial))
+        restored = [self.evicted[c.document].get(c.entity, initial) for c in window.restored]
         return torch.cat((rows, torch.stack(restored)))
 
     def after(self, window: Window, table: Float[Tensor, "states state_dim"]) -> "MemoryState":
@@ -72,7 +65,7 @@ class MemoryState(NamedTuple):
         d = table.index_select(0, rows).view_as(self.d)
         if not window.changes:
             return MemoryState(d, self.evicted)
-        evicted = [dict(known) for known in self.evicted or ({},) * len(window.memory)]
+        evicted = [dict(known) for known in self.evicted]
         for change in window.changes:
             evicted[change.document].pop(change.entity, None)
             if change.evicted != NOBODY:
@@ -102,7 +95,8 @@ class EntityMemory(nn.Module):
 
     def initial(self, documents: int, like: Float[Tensor, "..."]) -> MemoryState:
         """The state before the first sentence."""
-        return MemoryState(self.initial_row(like).expand(documents, self.entities, -1))
+        d = self.initial_row(like).expand(documents, self.entities, -1)
+        return MemoryState(d, ({},) * documents)
 
     def forward(  # noqa: PLR0917
         self,

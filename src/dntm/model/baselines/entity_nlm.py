@@ -32,12 +32,8 @@ from torch import Tensor, nn
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model.core import CarriedState
 from dntm.model.extensions.salience import Mentions, MentionState, follow
-from dntm.model.fast.window import Window
 from dntm.model.output_layer import Query
 from dntm.model.term import Observation, Term
-
-EntityVectors = tuple[Float[Tensor, "batch entities dim"], Float[Tensor, "batch dim"]]
-"""v of every entity, and v_c."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +87,6 @@ class EntityNLM(Term):
         v = zeros.unsqueeze(1).expand(-1, self.entities, -1)
         return EntityState(v, zeros, MentionState.initial(documents, self.entities))
 
-    def observe(self, observation: Observation, state: EntityState) -> tuple[_Tracked, EntityState]:
-        """Update every entity at its mentions."""
-        mentions, counts = follow(observation.window, state.mentions)
-        table, entity, current, after = self._track(observation.window, observation.h, state)
-        return _Tracked(table, entity, current, mentions), EntityState(*after, counts)
-
     def forward(
         self, query: Query, seen: _Tracked, positions: Int[np.ndarray, " positions"]
     ) -> Query:
@@ -111,10 +101,10 @@ class EntityNLM(Term):
         words = h + seen.table.index_select(0, current) @ self.W_c.t()
         return replace(query.add(torch.where(known, own + near, 0)), h=words)
 
-    def _track(
-        self, window: Window, h: Float[Tensor, "places dim"], state: EntityState
-    ) -> tuple[Tensor, Int[np.ndarray, "read entities"], Int[np.ndarray, " read"], EntityVectors]:
-        """Table, entity and current as in `_Tracked`, and the vectors after the window."""
+    def observe(self, observation: Observation, state: EntityState) -> tuple[_Tracked, EntityState]:
+        """Update every entity at its mentions."""
+        window, h = observation.window, observation.h
+        mentions, counts = follow(window, state.mentions)
         layout, (batch, entities, dim) = window.layout, state.v.shape
         rows, document = layout.tokens[layout.read], layout.document[layout.sentence]
         number = rows - entity_rows(entities).start
@@ -143,4 +133,5 @@ class EntityNLM(Term):
         table = torch.cat((base, *(v.unsqueeze(0) for v in moved)))
         after = table.index_select(0, torch.from_numpy(held.ravel()).to(h.device))
         ending = table.index_select(0, torch.from_numpy(last).to(h.device))
-        return table, entity, current, (after.view_as(state.v), ending)
+        tracked = _Tracked(table, entity, current, mentions)
+        return tracked, EntityState(after.view_as(state.v), ending, counts)

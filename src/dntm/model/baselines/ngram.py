@@ -94,7 +94,7 @@ class NGram:
             if not there.any():
                 break
             key = np.full(len(rows), -1, dtype=np.int64)
-            key[there] = number[there] * self._rows + _before(rows, n - 1)[there]
+            key[there] = number[there] * self._rows + np.roll(rows, n - 1)[there]
             distinct = np.unique(key[there])
             number = np.where(there, np.searchsorted(distinct, key), -1)
             keys.append(distinct)
@@ -109,7 +109,7 @@ class NGram:
                 opening[own[begins]] = True
                 adjusted = np.where(opening | (adjusted == 0), adjusted, more)
             context = np.zeros(len(adjusted), dtype=np.int64)
-            context[own[there]] = _before(numbers[n - 1], 1)[there] if n > 1 else 0
+            context[own[there]] = np.roll(numbers[n - 1], 1)[there] if n > 1 else 0
             contexts = len(keys[n - 2]) if n > 1 else 1
             self._orders.append(_order(keys[n - 1], adjusted, context, contexts))
 
@@ -125,9 +125,8 @@ class NGram:
         number = np.zeros(len(rows), dtype=np.int64)
         other = number
         for n, order in enumerate(self._orders, start=1):
-            context = _before(number, 1) if n > 1 else np.zeros_like(number)
-            context = np.where(place >= n - 1, context, -1)
-            there, first = place >= n - 1, _before(rows, n - 1)
+            there, first = place >= n - 1, np.roll(rows, n - 1)
+            context = np.where(there, np.roll(number, 1) if n > 1 else 0, -1)
             number, seen, at = self._find(order, number, first, there)
             if others is not None:
                 last = others if n == 1 else first
@@ -152,11 +151,6 @@ def _places(rows: Int[np.ndarray, " tokens"]) -> Int[np.ndarray, " tokens"]:
     """Number of earlier tokens in the same sentence."""
     index = np.arange(len(rows))
     return index - np.maximum.accumulate(np.where(rows == BOS, index, 0))
-
-
-def _before(values: Int[np.ndarray, " tokens"], by: int) -> Int[np.ndarray, " tokens"]:
-    """The values `by` places earlier; meaningless at the beginning."""
-    return np.roll(values, by)
 
 
 def _order(

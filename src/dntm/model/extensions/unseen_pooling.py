@@ -13,7 +13,6 @@ Departure: the paper has no such rule. `--model.extensions unseen-pooling` adds 
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -36,10 +35,8 @@ class Occupied(CarriedState):
     rows: Bool[np.ndarray, "batch entities"]
 
 
-class _Seen(NamedTuple):
-    occupied: Bool[np.ndarray, "tokens entities"]
-    """Once each token is read, in reading order."""
-    output: OutputLayer
+Seen = tuple[Bool[np.ndarray, "tokens entities"], OutputLayer]
+"""Occupied rows once each token is read, in reading order."""
 
 
 class UnseenPooling(Term):
@@ -53,7 +50,7 @@ class UnseenPooling(Term):
         """All rows are free."""
         return Occupied(np.zeros((documents, self.entities), bool))
 
-    def observe(self, observation: Observation, state: Occupied) -> tuple[_Seen, Occupied]:
+    def observe(self, observation: Observation, state: Occupied) -> tuple[Seen, Occupied]:
         """Find the free rows at every token."""
         layout = observation.window.layout
         document = layout.document[layout.sentence]
@@ -73,12 +70,13 @@ class UnseenPooling(Term):
                     later = np.logical_or.accumulate(mentioned[since:, change.slot])
                     occupied[own[since:], change.slot] = later
             after[number] = occupied[own[-1]]
-        return _Seen(occupied, observation.output), Occupied(after)
+        return (occupied, observation.output), Occupied(after)
 
-    def forward(self, query: Query, seen: _Seen, positions: Int[np.ndarray, " positions"]) -> Query:
+    def forward(self, query: Query, seen: Seen, positions: Int[np.ndarray, " positions"]) -> Query:
         """Pool the logits of the free rows."""
-        logits = seen.output.entity_logits(query, self.entities)
-        free = torch.from_numpy(~seen.occupied[positions]).to(logits.device)
+        occupied, output = seen
+        logits = output.entity_logits(query, self.entities)
+        free = torch.from_numpy(~occupied[positions]).to(logits.device)
         some = free.any(1, keepdim=True)
         pooled = logits.masked_fill(~free & some, -torch.inf).logsumexp(1, keepdim=True)
         first = free & (free.cumsum(1) == 1)
