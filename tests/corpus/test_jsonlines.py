@@ -12,7 +12,7 @@ SENTENCES = [["Ada", "met", "Bo", "."], ["She", "waved", "at", "him", "."]]
 
 
 def read(path: Path) -> list[Document]:
-    return [formats.parse_json(block) for block in formats.json_blocks(path)]
+    return list(formats.read_documents(path, [path], "json"))
 
 
 def write(path: Path, **fields: Any) -> Path:

@@ -313,21 +313,17 @@ class _ReaderU(_Reader):
 
     def _chain(self, text: str) -> str:
         """The chain of a bracket; empty for the later pieces of a discontinuous mention."""
-        chain = self._chain_field(text.split("-"), text)
+        fields, index = text.split("-"), self.chain_field or 0
+        if self.chain_field is None and len(fields) > 1:
+            fields = [name for name in fields[:2] if re.search(r"\d", name)]
+            if len(fields) != 1:
+                expected = "expected one number, such as 3-person or person-3"
+                raise ValueError(f"entity {text!r:.80} without '# global.Entity', {expected}")
+        chain = fields[index] if len(fields) > index else fields[0]
         piece = _PIECE.search(chain)
         if piece is None:
             return chain
         return chain[: piece.start()] if piece["number"] == "1" else ""
-
-    def _chain_field(self, fields: list[str], text: str) -> str:
-        if self.chain_field is None and len(fields) > 1:
-            numbered = [name for name in fields[:2] if re.search(r"\d", name)]
-            if len(numbered) != 1:
-                expected = "expected one number, such as 3-person or person-3"
-                raise ValueError(f"entity {text!r:.80} without '# global.Entity', {expected}")
-            return numbered[0]
-        chain = self.chain_field or 0
-        return fields[chain] if len(fields) > chain else fields[0]
 
     def end(self) -> Document:
         """The document, without mentions that have no words."""

@@ -230,7 +230,15 @@ def write_dataset(
             if split == "train":
                 words.update(document.words())
     left_out = left_out or Counter()
-    _check_train(statistics, left_out, given_vocabulary=bool(settings.get("vocabulary_of")))
+    documents_in = [counted.documents for counted in statistics.values()]
+    if not documents_in[0] and not (settings.get("vocabulary_of") and sum(documents_in)):
+        raise ValueError(
+            "the training split is empty, so no vocabulary can be counted (--vocabulary-of gives "
+            f"one): {documents_in[1]} documents are in dev, {documents_in[2]} in test, "
+            f"{left_out['in_no_split']} in no split, {left_out['malformed']} malformed, "
+            f"{left_out['too_many_entities']} with too many entities (divide documents with "
+            "--max-sentences or raise --max-entities)"
+        )
     if not vocabulary.words:
         raise ValueError("the training split has no word outside mentions: nothing to model")
     train, counts = statistics["train"], [words[word] for word in vocabulary.words]
@@ -254,20 +262,6 @@ def write_dataset(
     text = json.dumps(information, indent=2, ensure_ascii=False)
     write_text(folder / "dataset.json", text + "\n")
     return information
-
-
-def _check_train(
-    statistics: dict[str, SplitStatistics], left_out: Counter[str], *, given_vocabulary: bool
-) -> None:
-    """Raise ValueError if there are no documents to train on or to count a vocabulary from."""
-    train, dev, test = (statistics[split].documents for split in SPLITS)
-    if not train and not (given_vocabulary and dev + test):
-        raise ValueError(
-            "the training split is empty, so no vocabulary can be counted (--vocabulary-of gives "
-            f"one): {dev} documents are in dev, {test} in test, {left_out['in_no_split']} in no "
-            f"split, {left_out['malformed']} malformed, {left_out['too_many_entities']} with too "
-            "many entities (divide documents with --max-sentences or raise --max-entities)"
-        )
 
 
 def _warnings(statistics: dict[str, SplitStatistics], entities: Collection[str]) -> list[str]:

@@ -200,7 +200,7 @@ class EntityFinder:
 
     def _is_name(self, sentence: "Capitals", w: int) -> bool:
         words, word, small = sentence.words, sentence.words[w], sentence.words[w].lower()
-        if not is_capitalized(word) or sentence.is_headline(w) or small in _CALENDAR:
+        if not is_capitalized(word) or w in sentence.headline or small in _CALENDAR:
             return False
         before_a_name = sentence.continues_name(w + 1) and words[w + 1].lower() not in CLOSED
         if sentence.marks_name(w):
@@ -321,7 +321,8 @@ class Capitals:
         self.words = words
         self._taken = taken
         self._initial: set[int] = set()
-        self._headline: set[int] = set()
+        self.headline: set[int] = set()
+        """Words in capitals in a sentence that is all in capitals so far."""
         begins, upper = True, False
         for w, word in enumerate(words):
             if begins and word[0].isalnum():
@@ -331,17 +332,13 @@ class Capitals:
                 begins = True
             if word[0].isalpha():
                 if upper and word.isupper():
-                    self._headline.add(w)
-                upper = word.isupper() and (upper or (not self._headline and w in self._initial))
-
-    def is_headline(self, w: int) -> bool:
-        """Whether word `w` is in capitals in a sentence that is all in capitals so far."""
-        return w in self._headline
+                    self.headline.add(w)
+                upper = word.isupper() and (upper or (not self.headline and w in self._initial))
 
     def marks_name(self, w: int) -> bool:
         """Whether word `w` has a capital where ordinary words have none."""
         word = self.words[w]
-        is_plain = w in self._headline or w in self._initial or word.lower() in _CALENDAR
+        is_plain = w in self.headline or w in self._initial or word.lower() in _CALENDAR
         return is_capitalized(word) and not is_plain
 
     def continues_name(self, w: int) -> bool:

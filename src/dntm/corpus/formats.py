@@ -9,7 +9,6 @@ JSON lines hold one document per line, as coreference systems exchange them: "se
 Sentences without words are removed: PreCo separates paragraphs by a sentence of one space.
 """
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -32,6 +31,7 @@ from dntm.corpus.document import (
     files_below,
     numbered_lines,
 )
+from dntm.settings import parse_json
 
 Format = Literal["conll2012", "conllu", "json", "text", "inline"]
 ANNOTATED: tuple[Format, ...] = ("conll2012", "conllu", "json")
@@ -164,7 +164,9 @@ def read_documents(
     or `called` if given. Without `spans`, plain text is read faster, without word positions. If not
     `whole`, only the first sentence of a plain text is parsed.
     """
-    blocks, parse = _reader(format, documents, spans=spans, whole=whole)
+    inline = format == "inline"
+    parse_text = partial(text.parse, documents=documents, inline=inline, spans=spans, whole=whole)
+    blocks, parse = _READERS.get(format, (partial(text.blocks, documents=documents), parse_text))
     for path in files:
         relative = path.relative_to(source).as_posix() if path != source else path.name
         label = re.sub(r"\.(txt|text|conllu|jsonl|json)?(\.gz)?$", "", relative)
@@ -172,40 +174,20 @@ def read_documents(
         try:
             for block in blocks(path):
                 found = True
+                named = replace(block, label=label, path=called or block.path)
                 try:
-                    document = parse(replace(block, label=label, path=called or block.path))
+                    document = parse(named)
                     check(document)
                 except InputError as error:
                     _note(error, skipped, empty)
                 except ValueError as error:
-                    _note(block.error(block.first_line, str(error)), skipped, empty)
+                    _note(named.error(named.first_line, str(error)), skipped, empty)
                 else:
                     yield replace(document, source=relative)
             if not found:
                 raise EmptyInputError(called or path, None, "an empty file, expected documents")
         except InputError as error:
             _note(error, skipped, empty)
-
-
-def _reader(
-    format: Format,  # noqa: A002
-    documents: text.Documents,
-    *,
-    spans: bool,
-    whole: bool,
-) -> tuple[Callable[[Path], Iterator[Block]], Callable[[Block], Document]]:
-    if format == "conll2012":
-        return conll.blocks_2012, conll.parse_2012
-    if format == "conllu":
-        return conll.blocks_u, conll.parse_u
-    if format == "json":
-        return json_blocks, parse_json
-    return (
-        partial(text.blocks, documents=documents),
-        partial(
-            text.parse, documents=documents, inline=format == "inline", spans=spans, whole=whole
-        ),
-    )
 
 
 def _note(error: InputError, skipped: list[str] | None, empty: list[str] | None) -> None:
@@ -218,27 +200,18 @@ def _note(error: InputError, skipped: list[str] | None, empty: list[str] | None)
 _NAMES = ("doc_key", "doc_id", "id", "name")
 
 
-def json_blocks(path: Path) -> Iterator[Block]:
-    """One block per line that is not empty."""
+def _json_blocks(path: Path) -> Iterator[Block]:
     for number, line in numbered_lines(path):
         if line.strip():
             yield Block(str(path), number, [line])
 
 
-def parse_json(block: Block) -> Document:
-    """Read one document."""
+def _json_document(block: Block) -> Document:
     number, line = next(block.text_lines())
     try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise block.error(number, f"not JSON ({error}), expected an object") from None
-    try:
-        return _json_document(fields, fallback=f"{block.label or Path(block.path).name}:{number}")
+        fields = parse_json(line)
     except ValueError as error:
-        raise block.error(number, str(error)) from None
-
-
-def _json_document(fields: Any, fallback: str) -> Document:
+        raise ValueError(f"not JSON ({error}), expected an object") from None
     if not isinstance(fields, dict) or not are_sentences(fields.get("sentences"), (str,)):
         raise ValueError(f'expected an object with "sentences", a list of lists of words; {_TABLE}')
     sentences: list[list[str]] = fields["sentences"]
@@ -251,6 +224,7 @@ def _json_document(fields: Any, fallback: str) -> Document:
         mentions = [[_in_sentence(span, starts) for span in chain] for chain in chains]
     else:
         raise ValueError('no chains, expected "clusters" or "mention_clusters"')
+    fallback = f"{block.label or Path(block.path).name}:{number}"
     name = str(next((fields[key] for key in _NAMES if fields.get(key) is not None), fallback))
     check(Document(name=name, sentences=sentences, chains=mentions))
     kept, chains_kept = _without_empty_sentences(sentences, mentions)
@@ -289,3 +263,11 @@ def _without_empty_sentences(
         if chain
     ]
     return list(compress(sentences, has_words)), moved
+
+
+_READERS: dict[Format, tuple[Callable[[Path], Iterator[Block]], Callable[[Block], Document]]] = {
+    "conll2012": (conll.blocks_2012, conll.parse_2012),
+    "conllu": (conll.blocks_u, conll.parse_u),
+    "json": (_json_blocks, _json_document),
+}
+"""How a file is divided into blocks, and how a block is read."""
