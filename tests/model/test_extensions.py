@@ -98,9 +98,12 @@ def test_a_candidate_drawn_one_time_in_four_counts_fourfold() -> None:
     x_e, some, answers = x[:3], x[3:], torch.tensor([0, 0, 0])
     four_times = torch.cat((some, some[1:], some[1:], some[1:]))
 
-    sampled = Naming().loss(x_e, some, answers, torch.tensor([1.0, 0.25, 0.25]).log())
+    def loss(x: Tensor, included: Tensor) -> Tensor:
+        return Naming().loss(x_e, x, answers, included.log(), torch.ones_like(answers))
 
-    torch.testing.assert_close(sampled, Naming().loss(x_e, four_times, answers))
+    sampled = loss(some, torch.tensor([1.0, 0.25, 0.25]))
+
+    torch.testing.assert_close(sampled, loss(four_times, torch.ones(9)))
 
 
 def test_signs_numbers_letters_and_entities_are_no_answers() -> None:

@@ -75,14 +75,12 @@ def write_checkpoint(
             f"a vocabulary of {len(vocabulary)} rows for a model of {model.config.vocabulary}, "
             "expected as many"
         )
-    header = {"model_type": MODEL_TYPE, "format_version": FORMAT_VERSION}
-    settings = header | asdict(model.config)
+    config = asdict(model.config)
+    settings = {"model_type": MODEL_TYPE, "format_version": FORMAT_VERSION, **config}
     if model.config.is_pretrained:
         base = load_base(model.config.core)
         settings[BASE] = {"name": base.name, "revision": base.revision, "sha256": base.sha256}
-    parameters = _parameters(model)
-    if half:
-        parameters = {name: value.half() for name, value in parameters.items()}
+    parameters = {n: value.half() if half else value for n, value in _parameters(model).items()}
     first = entity_rows(model.config.entities).stop
     if beside is not None and model.x.weight[first:].equal(beside.x.weight[first:]):
         parameters[ENTITIES] = parameters.pop(X)[:first].clone()

@@ -44,14 +44,13 @@ class ContextEncoder(nn.Module):
         self.forward_lstm = LSTM(embedding_dim, encoder_dim)
         self.backward_lstm = LSTM(embedding_dim, encoder_dim)
         self.W_hd = nn.Parameter(torch.empty(context_dim, 2 * encoder_dim + further_dim))
-        self.b_d = nn.Parameter(torch.empty(context_dim))
+        self.b_d = nn.Parameter(torch.zeros(context_dim))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the weights; W_hd preserves the variance of its input through the ReLU."""
         self.forward_lstm.reset_parameters(generator)
         self.backward_lstm.reset_parameters(generator)
         nn.init.kaiming_uniform_(self.W_hd, nonlinearity="relu", generator=generator)
-        nn.init.zeros_(self.b_d)
 
     def bind(self) -> tuple[Weights, Weights]:
         """The current weights of both directions, prepared for any number of runs."""

@@ -148,12 +148,11 @@ class OutputLayer(nn.Module):
     def __init__(self, rows: int, dim: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(rows, dim))
-        self.b = nn.Parameter(torch.empty(rows))
+        self.b = nn.Parameter(torch.zeros(rows))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw embeddings within 0.1 of zero; biases start at zero."""
         nn.init.uniform_(self.weight, -0.1, 0.1, generator=generator)
-        nn.init.zeros_(self.b)
 
     def loss(
         self, query: Query, targets: Int[Tensor, " tokens"], rows: SampledRows | None = None

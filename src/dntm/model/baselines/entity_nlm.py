@@ -67,19 +67,14 @@ class EntityNLM(Term):
         self.v_0 = nn.Parameter(torch.empty(dim))
         self.W_delta = nn.Parameter(torch.empty(dim, dim))
         self.W_e = nn.Parameter(torch.empty(dim, dim))
-        self.W_c = nn.Parameter(torch.empty(dim, dim))
-        self.w = nn.Parameter(torch.empty(()))
-        self.log_r = nn.Parameter(torch.empty(()))
+        self.W_c = nn.Parameter(torch.zeros(dim, dim))
+        self.w = nn.Parameter(torch.zeros(()))
+        self.log_r = nn.Parameter(torch.zeros(()))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the weights; at first the prediction of words ignores entities."""
-        dim = len(self.v_0)
-        nn.init.normal_(self.v_0, 0.0, dim**-0.5, generator=generator)
-        for weight in (self.W_delta, self.W_e):
-            nn.init.normal_(weight, 0.0, dim**-0.5, generator=generator)
-        nn.init.zeros_(self.W_c)
-        nn.init.zeros_(self.w)
-        nn.init.zeros_(self.log_r)
+        for weight in (self.v_0, self.W_delta, self.W_e):
+            nn.init.normal_(weight, 0.0, len(self.v_0) ** -0.5, generator=generator)
 
     def initial(self, documents: int) -> EntityState:
         """No mentions."""

@@ -53,34 +53,21 @@ class Naming(Term):
         """The scale s_n after each number of mentions."""
         return self.s * self.t[mentions.clamp(1, MENTIONS) - 1].exp()
 
-    def word_logits(
-        self,
-        x_e: Float[Tensor, "named dim"],
-        x: Float[Tensor, "vocabulary dim"],
-        mentions: Int[Tensor, " named"] | None = None,
-    ) -> Float[Tensor, "named vocabulary"]:
-        """The logits s_n cos(x_e, x_w) of every word w; n is 1 if omitted."""
-        if mentions is None:
-            mentions = torch.ones(len(x_e), dtype=torch.long, device=x_e.device)
-        scaled = self.scale(mentions).unsqueeze(1) * nn.functional.normalize(x_e, dim=1)
-        return scaled @ nn.functional.normalize(x, dim=1).t()
-
     def loss(
         self,
         x_e: Float[Tensor, "named dim"],
         x: Float[Tensor, "candidates dim"],
         answers: Int[Tensor, " named"],
-        log_included: Float[Tensor, " candidates"] | None = None,
-        mentions: Int[Tensor, " named"] | None = None,
+        log_included: Float[Tensor, " candidates"],
+        mentions: Int[Tensor, " named"],
     ) -> Float[Tensor, ""]:
         """The sum of -log p(answer) in nats; answers are indices of candidates.
 
         `log_included` is the log of the probability with which each candidate was drawn: a drawn
         candidate stands for those that were not.
         """
-        logits = self.word_logits(x_e, x, mentions)
-        if log_included is not None:
-            logits = logits - log_included
+        scaled = self.scale(mentions).unsqueeze(1) * nn.functional.normalize(x_e, dim=1)
+        logits = scaled @ nn.functional.normalize(x, dim=1).t() - log_included
         return nn.functional.cross_entropy(logits, answers, reduction="sum")
 
 

@@ -195,27 +195,20 @@ class Pointer(Term):
     def __init__(self, entities: int, hidden_dim: int, embedding_dim: int) -> None:
         super().__init__()
         self.entities = entities
-        self.theta = nn.Parameter(torch.empty(()))
-        self.kappa = nn.Parameter(torch.empty(2))
-        self.gamma = nn.Parameter(torch.empty(()))
+        self.theta = nn.Parameter(torch.tensor(0.3))
+        self.kappa = nn.Parameter(torch.full((2,), 1.5))
+        self.gamma = nn.Parameter(torch.tensor(0.3))
         self.W_q = nn.Parameter(torch.empty(DIM, hidden_dim))
-        self.W_k = nn.Parameter(torch.empty(DIM, hidden_dim))
-        self.W_v = nn.Parameter(torch.empty(embedding_dim, hidden_dim))
-        self.v = nn.Parameter(torch.empty(embedding_dim))
-        self.r = nn.Parameter(torch.empty(AGES))
-        self.u = nn.Parameter(torch.empty(hidden_dim))
-        self.b = nn.Parameter(torch.empty(()))
+        self.W_k = nn.Parameter(torch.zeros(DIM, hidden_dim))
+        self.W_v = nn.Parameter(torch.zeros(embedding_dim, hidden_dim))
+        self.v = nn.Parameter(torch.zeros(embedding_dim))
+        self.r = nn.Parameter(torch.zeros(AGES))
+        self.u = nn.Parameter(torch.zeros(hidden_dim))
+        self.b = nn.Parameter(torch.tensor(-4.0))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Start as a cache with a small weight."""
-        for parameter in self.parameters():
-            nn.init.zeros_(parameter)
+        """Draw W_q; with the other values, the pointer starts as a cache with a small weight."""
         nn.init.normal_(self.W_q, std=self.W_q.shape[1] ** -0.5, generator=generator)
-        with torch.no_grad():
-            self.theta.fill_(0.3)
-            self.kappa.fill_(1.5)
-            self.gamma.fill_(0.3)
-            self.b.fill_(-4.0)
 
     def initial(self, documents: int) -> CacheState:
         """No entries."""

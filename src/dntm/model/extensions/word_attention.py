@@ -49,8 +49,6 @@ class WordAttention(ContextEncoder):
         super().reset_parameters(generator)
         nn.init.xavier_uniform_(self.Q, generator=generator)
         nn.init.xavier_uniform_(self.K, generator=generator)
-        for parameter in (self.w, self.u, self.r):
-            nn.init.zeros_(parameter)
 
     @torch.no_grad()
     def begin_with_bag(
