@@ -144,7 +144,7 @@ class RunFolder:
 
     def append(self, line: dict[str, Any]) -> None:
         """Append a line to the metrics."""
-        write_text(self.metrics, self._lines() + json.dumps(_null_for_nan(line)) + "\n")
+        write_text(self.metrics, self._lines() + _to_json(line) + "\n")
 
     def _lines(self) -> str:
         return self.metrics.read_text(encoding="utf-8") if self.metrics.exists() else ""
@@ -154,7 +154,7 @@ class RunFolder:
         for kind in ("records", "cloze"):
             for path in self.path.glob(f"{kind}-*.csv"):
                 path.unlink()
-        write_text(self.results, json.dumps(_null_for_nan(results), indent=2) + "\n")
+        write_text(self.results, _to_json(results, indent=2) + "\n")
 
     def read_results(self) -> dict[str, Any]:
         """Read the results; ValueError if the run has not ended."""
@@ -184,11 +184,10 @@ def _checksum(numbers: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(numbers).encode()).hexdigest()
 
 
-def _null_for_nan(value: Any) -> Any:
+def _to_json(value: dict[str, Any], indent: int | None = None) -> str:
     """JSON has no NaN, such as the perplexity of an empty group: write null."""
-    if isinstance(value, dict):
-        return {name: _null_for_nan(item) for name, item in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    finite = json.loads(json.dumps(value), parse_constant=lambda _: None)
+    return json.dumps(finite, indent=indent)
 
 
 def _nan_for_null(value: Any) -> Any:
