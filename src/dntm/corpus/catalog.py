@@ -53,7 +53,7 @@ class Corpus:
     splits: Sequence[str] = ()
     """Where the file or folder of ids is; the first that exists."""
     split_by_name: bool = False
-    """Whether a hash of the document's name decides its split (`split_of_name`)."""
+    """Whether a hash of the document's name decides its split."""
     prefer: Sequence[tuple[str, str]] = ()
     """Pairs of folder names: if the first exists, files below the second are not read (`*`: all
     files outside the first)."""
@@ -193,18 +193,13 @@ def splits_of(
         by_id = splits_by_ids(ids)
         return [by_id.get(name) for name, _ in keys]
     if fractions is None and by_name:
-        return [split_of_name(name) for name, _ in keys]
+        held_out: dict[int, Split] = {0: "test", 1: "dev"}  # a tenth each
+        return [held_out.get(_hash(name) % 10, "train") for name, _ in keys]
     by_folder = [split_of_file(source) for _, source in keys]
     if fractions is None and None not in by_folder and "train" in by_folder:
         return [*by_folder]
     at_random = splits_by_fraction({name for name, _ in keys}, fractions or FRACTIONS, seed)
     return [at_random[name] for name, _ in keys]
-
-
-def split_of_name(name: str) -> Split:
-    """Hold out a tenth for test and a tenth for dev: the hash modulo 10 is 0 or 1."""
-    held_out: dict[int, Split] = {0: "test", 1: "dev"}
-    return held_out.get(_hash(name) % 10, "train")
 
 
 def part_of_train(

@@ -67,7 +67,8 @@ def lay_out_gaps(sentences: Sequence[Int[np.ndarray, " _"]]) -> GapLayout:
     starts_at = ragged.time == 0
     before = np.where(starts_at, BOS, words[here - ~starts_at])
     after = np.where(starts_at, EOS, words[np.minimum(end - ragged.time + 1, end)])
-    mirror = ragged.place(ragged.sequence, lengths[ragged.sequence] - 1 - ragged.time)
+    remaining = lengths[ragged.sequence] - 1 - ragged.time
+    mirror = ragged.starts[remaining] + ragged.rank[ragged.sequence]
     segments = tuple(Segment(len(list(steps)), width) for width, steps in groupby(ragged.widths))
     return GapLayout(segments, len(sentences), before, after, mirror, here)
 

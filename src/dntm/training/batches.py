@@ -219,9 +219,8 @@ class WordsByType:
         places = np.nonzero(train & (counts >= self.LEAST)[store.tokens])[0]
         self._places = places[np.argsort(store.tokens[places], kind="stable")]
         """The places of all words that can be drawn, word by word."""
-        own = np.bincount(store.tokens[places], minlength=len(counts))
+        own = self._count = np.bincount(store.tokens[places], minlength=len(counts))
         self._ends = np.cumsum(own)
-        self._count = own
         weights = np.where(own >= self.LEAST, own**self.POWER, 0.0)
         if not weights.any():
             raise ValueError(f"no word of the text occurs {self.LEAST} times")

@@ -86,11 +86,11 @@ class EntityNLM(Term):
         self, query: Query, seen: _Tracked, positions: Int[np.ndarray, " positions"]
     ) -> Query:
         """Add W_c v_c to h, and the logits of the entities mentioned before."""
-        h, mentions = query.h, seen.mentions.at(positions)
+        h = query.h
         current = torch.from_numpy(seen.current[positions]).to(h.device)
         entity = torch.from_numpy(seen.entity[positions]).to(h.device)
-        ago = torch.from_numpy(mentions.ago).to(h)
-        known = torch.from_numpy(mentions.times > 0).to(h.device)
+        ago = torch.from_numpy(seen.mentions.ago[positions]).to(h)
+        known = torch.from_numpy(seen.mentions.times[positions] > 0).to(h.device)
         own = ((h @ self.W_e) @ seen.table.t()).gather(1, entity)
         near = self.w * torch.exp(-self.log_r.exp() * torch.where(known, ago, 0))
         words = h + seen.table.index_select(0, current) @ self.W_c.t()

@@ -41,10 +41,6 @@ class Mentions(NamedTuple):
     """Sentences since the last mention, 0 in the same sentence; meaningless if there was none."""
     times: Int[np.ndarray, "moments entities"]
 
-    def at(self, moments: Int[np.ndarray, " chosen"]) -> "Mentions":
-        """The mentions at some moments."""
-        return Mentions(self.ago[moments], self.times[moments])
-
 
 class Count(NamedTuple):
     """The mentions of one entity."""
@@ -147,11 +143,11 @@ class Salience(Term):
         self, query: Query, seen: Mentions, positions: Int[np.ndarray, " positions"]
     ) -> Query:
         """Add to the logits of entities; nothing before their first mention."""
-        h, mentions = query.h, seen.at(positions)
-        recency = np.searchsorted(SENTENCES, mentions.ago, side="right")
-        frequency = np.searchsorted(TIMES, mentions.times, side="right")
+        h, times = query.h, seen.times[positions]
+        recency = np.searchsorted(SENTENCES, seen.ago[positions], side="right")
+        frequency = np.searchsorted(TIMES, times, side="right")
         both = torch.from_numpy(recency * len(self.f) + frequency).to(h.device)
-        known = torch.from_numpy(mentions.times > 0).to(h.device)
+        known = torch.from_numpy(times > 0).to(h.device)
         rows = (self.r.unsqueeze(1) + self.f).flatten(0, 1)
         bias = (self.r_b.unsqueeze(1) + self.f_b).flatten()
         classes = torch.addmm(bias, h, rows.t())

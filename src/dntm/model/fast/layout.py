@@ -51,13 +51,6 @@ class Ragged:
     sequence: Int[np.ndarray, " places"]
     time: Int[np.ndarray, " places"]
 
-    def place(
-        self, sequence: Int[np.ndarray, " some"], time: Int[np.ndarray, " some"]
-    ) -> Int[np.ndarray, " some"]:
-        """The place of a time step of a sequence."""
-        places: Int[np.ndarray, " some"] = self.starts[time] + self.rank[sequence]
-        return places
-
 
 def lay_out_ragged(lengths: Int[np.ndarray, " sequences"]) -> Ragged:
     """Lay out sequences of these lengths."""
@@ -284,12 +277,12 @@ def _direction(
     read: Mapping[int, Side], levels: Sequence[Sequence[Context]]
 ) -> tuple[Call, list[Rest]]:
     """What one direction reads ahead, and of each level."""
-    ahead = _Pieces.of({s: (side, 0, side.free) for s, side in read.items()})
+    ahead = _Pieces({s: (side, 0, side.free) for s, side in read.items()})
     rests = []
     for level in levels:
         sentences = dict.fromkeys(context.sentence for context in level)
         waiting = {s: read[s] for s in sentences if read[s].free < len(read[s].rows)}
-        pieces = _Pieces.of({s: (r, r.free, len(r.rows)) for s, r in waiting.items()})
+        pieces = _Pieces({s: (r, r.free, len(r.rows)) for s, r in waiting.items()})
         early: list[int] = []
         adjacent: list[tuple[bool, int]] = []
         for context in level:
@@ -312,20 +305,13 @@ def _direction(
     return ahead.call(), rests
 
 
-@dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Time steps from `start` to `end` of some sentences, laid out."""
+    """Time steps from `start` to `end` of some sentences, by the index of the sentence."""
 
-    pieces: Mapping[int, tuple[Side, int, int]]
-    """By the index of the sentence."""
-    sequence: Mapping[int, int]
-    ragged: Ragged
-
-    @classmethod
-    def of(cls, pieces: Mapping[int, tuple[Side, int, int]]) -> "_Pieces":
+    def __init__(self, pieces: Mapping[int, tuple[Side, int, int]]) -> None:
         lengths = [end - start for _, start, end in pieces.values()]
-        ragged = lay_out_ragged(np.array(lengths, dtype=np.int64))
-        return cls(pieces, {s: i for i, s in enumerate(pieces)}, ragged)
+        self.ragged = lay_out_ragged(np.array(lengths, dtype=np.int64))
+        self.pieces, self.sequence = pieces, {s: i for i, s in enumerate(pieces)}
 
     def place(self, sentence: int, time: int) -> int:
         return int(self.ragged.starts[time] + self.ragged.rank[self.sequence[sentence]])

@@ -18,7 +18,7 @@ weights, and has a fixed cost per call.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -106,8 +106,7 @@ class Weights:
     """Adds W_hh^T d gates to d h_{t-1}."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(NamedTuple):
     """The states h and c at some places."""
 
     h: Float[Tensor, "places hidden_dim"]
@@ -125,7 +124,7 @@ def ragged_lstm(
     i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of W_ih x_t + W_hh h_{t-1} + b
     c_t        = f * c_{t-1} + i * g,   h_t = o * tanh(c_t)
     """
-    begin = (None, None) if before is None else (before.h, before.c)
+    begin = before or (None, None)
     inputs = (x, *begin, weights.W_ih, weights.W_hh, weights.b, weights, widths)
     return Cells(*_Loop.apply(*inputs))  # type: ignore[no-untyped-call]
 
