@@ -79,10 +79,7 @@ def new_file(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Make a temporary folder that replaces `target` when the block ends without an error.
-
-    After an error, `target` is unchanged.
-    """
+    """Make a temporary folder that replaces `target` when the block ends without an error."""
     if target.exists() and not overwrite:
         raise ValueError(f"{target} exists already: choose another folder or pass --overwrite")
     target = resolved(target)

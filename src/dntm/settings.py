@@ -24,10 +24,7 @@ T = TypeVar("T", bound="DataclassInstance")
 
 
 def settle(config: "DataclassInstance", **least: int) -> None:
-    """Check every field in `__post_init__`; strings become paths, lists become tuples.
-
-    `least` are the minimum values of some fields.
-    """
+    """Check fields and their minima in `__post_init__`; strings become paths, lists tuples."""
     for name, kind in _kinds(type(config)).items():
         value = typed(kind, getattr(config, name), name)
         object.__setattr__(config, name, value)

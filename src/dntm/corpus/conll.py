@@ -40,10 +40,7 @@ Bracket = tuple[str, str]
 
 @dataclass
 class _Reader:
-    """The sentences and mentions of a document read so far.
-
-    Errors are plain ValueErrors: the caller adds file and line.
-    """
+    """The sentences and mentions read so far; callers add file and line to its ValueErrors."""
 
     name: str = ""
     allow_crossing: bool = False

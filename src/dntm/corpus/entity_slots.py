@@ -140,10 +140,7 @@ def encode_sentences(
     allocator: SlotAllocator,
     spelled: Callable[[str], str] = str,
 ) -> DocumentRows:
-    """Turn sentences into rows; the allocator continues from the sentences before them.
-
-    `spelled` changes each word to the spelling of the vocabulary.
-    """
+    """Turn the allocator's next sentences into rows; `spelled` adapts words to the vocabulary."""
     rows: list[list[int]] = []
     evictions: list[list[Eviction]] = []
     widths: list[list[int]] = []

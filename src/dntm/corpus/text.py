@@ -202,15 +202,11 @@ def _extends(character: str) -> bool:
 
 
 LARGEST_PART = 8_000_000
-"""Bytes after which a file is continued as another part of the document, to bound memory."""
+"""Bytes after which a document is divided at an empty line, after twice as many anywhere."""
 
 
 def blocks(path: Path, documents: Documents = "file") -> Iterator[Block]:
-    """One block per file, or per run of lines between empty lines.
-
-    Documents above `LARGEST_PART` bytes are divided at the next empty line, or after twice as many
-    bytes.
-    """
+    """One block per file, or per run of lines between empty lines; large ones in parts."""
     lines: list[bytes] = []
     document, first, size, part = 1, 1, 0, 0
     has_text = False
@@ -264,10 +260,7 @@ def document_of(
     spans: bool = True,
     whole: bool = True,
 ) -> Document:
-    """Read a text in memory; ValueError if it has no word.
-
-    If it is not read as a `whole`, the document has its text and its first sentence only.
-    """
+    """Read a text in memory, or only its first sentence if not `whole`; ValueError if empty."""
     found = sentences_in(text, documents, inline=inline, spans=spans)
     sentences = list(islice(found, None if whole else 1))
     if not sentences:

@@ -298,11 +298,7 @@ def _saved_counts(vocabulary: Path, rows: int) -> tuple[int, ...] | None:
 
 
 def load_vocabulary(folder: Path, *, entities: int) -> Vocabulary:
-    """The vocabulary of a dataset, run, checkpoint, pretraining run or token store.
-
-    The folder "default" is the bundled model. A pretraining's vocabulary has no entities: it gets
-    `entities` entity rows.
-    """
+    """The vocabulary of a folder; that of a pretraining run gets `entities` entity rows."""
     folder = folder_of(folder)
     for place in (folder, folder / "best", folder / "text"):
         if not (place / "vocab.txt").is_file():

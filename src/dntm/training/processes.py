@@ -53,12 +53,9 @@ def matmul_precision(precision: str) -> Iterator[None]:
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """Collect the first Ctrl-C or SIGTERM, so that the run can end between two batches.
-
-    Signals can only be handled in the main thread; in another thread they are not collected.
-    """
+    """Collect the first Ctrl-C or SIGTERM, so that the run can end between two batches."""
     stopped: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():  # which gets no signals
         yield stopped
         return
 

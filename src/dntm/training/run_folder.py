@@ -63,10 +63,7 @@ class RunFolder:
             yield cls(path)
 
     def begin(self, config: TrainConfig | PretrainConfig, *, resume: bool = False) -> None:
-        """Begin a run; with `resume`, continue the one in the folder if there is one.
-
-        ValueError if the folder has a run already, or `config` differs from the run to resume.
-        """
+        """Begin a run; with `resume`, continue one with the same settings if there is one."""
         path, settings = self.path / "config.yaml", to_yaml(config)
         if not path.exists():
             write_text(path, settings)
@@ -135,10 +132,7 @@ class RunFolder:
             self.metrics.unlink(missing_ok=True)
 
     def threads(self) -> int:
-        """The CPU threads that the latest checkpoint was made with; 0 without one.
-
-        The last bits of sums depend on the number of threads.
-        """
+        """CPU threads of the latest checkpoint, on which the last bits depend; 0 without one."""
         checkpoint = self.latest()
         return int(_numbers(checkpoint)["threads"]) if checkpoint else 0
 
@@ -197,10 +191,9 @@ def _nan_for_null(value: Any) -> Any:
 
 
 class Session:
-    """One session of a run, from its start until now, as an entry of machine.json.
+    """One session of a run, as an entry of machine.json; without names of hosts and users.
 
-    A run may be interrupted and resumed, also on another machine. The entry is updated every few
-    seconds, so that a killed session is recorded too. Names of hosts and users are not recorded.
+    The entry is updated every few seconds, so that a killed session is recorded too.
     """
 
     def __init__(self, path: Path, threads: int) -> None:

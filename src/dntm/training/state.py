@@ -114,11 +114,9 @@ class TrainingState(Generic[Model]):
             group["lr"] = recipe.learning_rate * factor * group.get("rate", 1.0)
 
     def update(self, loss: Tensor, tokens: int, *, processes: int) -> float:
-        """Make one update with a summed loss; return the loss.
-
-        `tokens` are those of all processes, whose gradients DDP averages.
-        """
+        """Make one update with the loss summed over the `tokens` of all processes; return it."""
         self.optimizer.zero_grad()
+        # DDP averages the gradients of the processes.
         (loss * (processes / tokens)).backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         total = float(loss.item())

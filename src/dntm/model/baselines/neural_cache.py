@@ -71,10 +71,7 @@ class NeuralCache:
 
 
 def best_weight(model: Float[np.ndarray, " tokens"], cached: Float[np.ndarray, " tokens"]) -> float:
-    """The lambda of the most likely mixture, by bisection.
-
-    `model` are log-probabilities, `cached` probabilities.
-    """
+    """The lambda of the most likely mixture of log-probabilities and cached probabilities."""
     ratio = cached * np.exp(-model)
     low, high = 0.0, 1.0
     for _ in range(40):

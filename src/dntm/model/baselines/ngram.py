@@ -116,10 +116,7 @@ class NGram:
     def probabilities(
         self, rows: Int[np.ndarray, " tokens"], others: Int[np.ndarray, " tokens"] | None = None
     ) -> Floats:
-        """Probability of each token given the tokens before it in its sentence.
-
-        With `others`, the probability of `others[i]` at the position of token i.
-        """
+        """Probability of each token, or of `others` in its place, given the tokens before it."""
         place = _places(rows)
         p = np.full(len(rows), 1 / (self._rows - 1))
         number = np.zeros(len(rows), dtype=np.int64)

@@ -99,10 +99,7 @@ def held_out_types(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
 
 
 def infrequent(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
-    """Which rows are nameable words after the most frequent ones; only these can be hidden.
-
-    Types that are held out are left out.
-    """
+    """Which rows can be hidden: nameable, not held out, not among the most frequent words."""
     found = nameable(vocabulary)
     found &= ~held_out_types(vocabulary)
     found[: entity_rows(vocabulary.entities).stop + FREQUENT] = False

@@ -148,10 +148,7 @@ def lookup(
     h: Float[Tensor, "places hidden_dim"],
     positions: Int[np.ndarray, " positions"],
 ) -> Iterator[CacheEntries]:
-    """The entries that rising positions of a window look up.
-
-    One item per document, and one more after each of its slot changes.
-    """
+    """What rising positions look up: per document, and again after each of its slot changes."""
     layout = window.layout
     document = layout.document[layout.sentence[positions]]
     for number in np.unique(document).tolist():
