@@ -29,14 +29,7 @@ from numpy.typing import NDArray
 from dntm.corpus import text
 from dntm.corpus.document import EmptyInputError
 from dntm.corpus.text import Documents
-from dntm.corpus.vocabulary import (
-    SPECIALS,
-    UNK,
-    TextSettings,
-    Vocabulary,
-    check_size,
-    straightened,
-)
+from dntm.corpus.vocabulary import SPECIALS, UNK, TextSettings, Vocabulary, check_size, straightened
 from dntm.files import new_folder, write_text
 from dntm.settings import cut, read_json, settle
 

@@ -4,9 +4,6 @@
     config.json         every field of ModelConfig, `model_type` and `format_version`
     vocab.txt           the label of each row
 
-A checkpoint is written to a temporary folder and moved into place, so that an interrupted save or a
-full disk loses nothing.
-
 The header of the weights holds a checksum of the tensors (names, types, shapes, bytes) and one of
 the other files. Loading verifies both, and refuses weights that are not finite floating-point
 numbers: comparisons with NaN are false, so every rank would be the best.

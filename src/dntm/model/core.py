@@ -1,7 +1,6 @@
 """Cores: the language models that turn embeddings x_t into states h_t (Eq. 2).
 
-A core takes the embeddings x of a window and its own state, and returns h at every position and the
-next state. Every core works with every variant and every term of the output layer.
+Every core works with every variant and every term of the output layer.
 
 `LSTMCore` is the paper's core. Its network also serves the context encoder (Eqs. 7 and 8):
 

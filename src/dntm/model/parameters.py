@@ -9,9 +9,6 @@
 Each term receives the query as modified by the terms before it, so their order is fixed: terms that
 change h come first, then those that add to the logits of entities, then those that rearrange or
 copy logits.
-
-`State` is what core, memory and terms carry from one window of a document to the next. It is a
-value: reading takes one and returns the next.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +38,7 @@ from dntm.model.term import Term
 
 
 class State(NamedTuple):
-    """The state of each document of a batch."""
+    """What core, memory and terms carry from one window of each document to the next."""
 
     core: Any
     memory: MemoryState

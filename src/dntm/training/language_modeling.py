@@ -121,10 +121,7 @@ class WindowLoss(nn.Module):
         self.model, self.recipe = model, recipe
 
     def forward(
-        self,
-        window: Window | None,
-        reading: State,
-        generator: torch.Generator,
+        self, window: Window | None, reading: State, generator: torch.Generator
     ) -> tuple[Tensor, State]:
         """Return the sum of nats and the next state; without a window the loss is 0."""
         if window is None:

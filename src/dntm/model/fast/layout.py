@@ -225,25 +225,10 @@ class Side:
     """Number of initial time steps that depend on no state computed in this window."""
 
 
-def sides(
-    rows: Sequence[int], states: Mapping[int, int], positions: Sequence[int], made_before: int
-) -> tuple[Side, Side]:
-    """What is read of a sentence, forward and backward.
-
-    `states[p]` is the table row of the entity at position p; `positions` are those to encode. Rows
-    below `made_before` are there from the beginning.
-    """
-    end = len(rows) - 1
-    mirrored = {end - position: state for position, state in states.items()}
-    return (
-        _side(rows, states, {p: p - 1 for p in positions}, made_before),
-        _side(rows[::-1], mirrored, {p: end - p - 1 for p in positions}, made_before),
-    )
-
-
-def _side(
+def side(
     rows: Sequence[int], states: Mapping[int, int], adjacent: Mapping[int, int], made_before: int
 ) -> Side:
+    """Read up to the last adjacent time step; rows from `made_before` on are made in the window."""
     reach = max(adjacent.values()) + 1
     read = {time: state for time, state in states.items() if time < reach}
     waits = (time for time, state in read.items() if state >= made_before)

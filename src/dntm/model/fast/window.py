@@ -40,7 +40,7 @@ from dntm.model.fast.layout import (
     Side,
     lay_out,
     lay_out_encoding,
-    sides,
+    side,
 )
 
 EncodedDocument = Sequence[Sentence]
@@ -297,17 +297,22 @@ def _sides(
     contexts: Sequence[Context],
     made_before: int,
 ) -> dict[int, tuple[Side, Side]]:
-    """What the encoder reads of each sentence with contexts to encode."""
+    """What the encoder reads of each sentence with contexts to encode, forward and backward."""
     positions: defaultdict[int, list[int]] = defaultdict(list)
     for context in contexts:
         positions[context.sentence].append(context.position)
     found = {}
     for s, encoded in positions.items():
         rows, states = sentences[s], {t: int(known[s, entity]) for t, entity in mentions[s]}
-        if odd := {0, len(rows) - 1}.intersection(states):
+        end = len(rows) - 1
+        if odd := {0, end}.intersection(states):
             raise ValueError(
                 f"row {rows[odd.pop()]} is an entity at the edge of sentence {list(rows)}, "
                 "expected <bos> before and <eos> after it"
             )
-        found[s] = sides(rows, states, encoded, made_before)
+        mirrored = {end - t: state for t, state in states.items()}
+        found[s] = (
+            side(rows, states, {t: t - 1 for t in encoded}, made_before),
+            side(rows[::-1], mirrored, {t: end - t - 1 for t in encoded}, made_before),
+        )
     return found
