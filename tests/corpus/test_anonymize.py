@@ -45,12 +45,8 @@ def restored(document: AnonymizedDocument) -> list[list[str]]:
     ]
 
 
-@given(documents(), CONFIGS)
-def test_identifiers_are_one_to_n_by_first_appearance(
-    doc: Document, config: AnonymizeConfig
-) -> None:
-    tokens = [t for s in anonymize(doc, config).sentences for t in s if isinstance(t, int)]
-
+def assert_numbered_by_first_appearance(document: AnonymizedDocument) -> None:
+    tokens = [t for s in document.sentences for t in s if isinstance(t, int)]
     assert list(dict.fromkeys(tokens)) == list(range(1, len(set(tokens)) + 1))
 
 
@@ -62,6 +58,7 @@ def test_every_entity_token_is_a_mention_and_every_other_word_is_untouched(
     result = anonymize(doc, config)
     surfaces = iter(result.surfaces)
 
+    assert_numbered_by_first_appearance(result)
     for s, sentence in enumerate(result.sentences):
         position = 0
         for token in sentence:
@@ -83,8 +80,7 @@ def test_parts_join_to_the_whole_and_number_their_entities_anew(doc: Document, m
     assert [s for part in parts for s in restored(part)] == doc.sentences
     assert all(len(part.sentences) <= most for part in parts)
     for part in parts:
-        tokens = [t for s in part.sentences for t in s if isinstance(t, int)]
-        assert list(dict.fromkeys(tokens)) == list(range(1, len(set(tokens)) + 1))
+        assert_numbered_by_first_appearance(part)
 
 
 @given(documents(), CONFIGS)

@@ -24,10 +24,7 @@ def test_the_least_recently_mentioned_entity_is_evicted_when_the_last_slot_is_ta
     slots, evictions = allocator.assign([4, "met", 2, "and", 1])
 
     assert slots == [1, None, 2, None, 3]
-    assert evictions == [
-        Eviction(1, 3, NOBODY, evicted=3),
-        Eviction(5, 3, 1, evicted=NOBODY),
-    ]
+    assert evictions == [Eviction(1, 3, NOBODY, evicted=3), Eviction(5, 3, 1, evicted=NOBODY)]
     assert allocator.assign(["met"]) == ([None], [Eviction(0, 1, NOBODY, evicted=4)])
     assert [allocator.occupant(slot) for slot in (1, 2, 3)] == [0, 2, 1]
 

@@ -6,13 +6,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dntm.corpus import conll, document, text
 from dntm.corpus.anonymize import AnonymizeConfig, find_entities
 from dntm.corpus.document import InputError
 from dntm.corpus.entities import Lexicon
+from dntm.corpus.formats import Format, read_documents
 from dntm.corpus.text import sentences_in
 from dntm.corpus.vocabulary import Vocabulary
 
@@ -26,7 +27,6 @@ UNSEEN = re.compile(
 )
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_tokens_are_the_text_from_left_to_right_and_cover_every_word(raw: str) -> None:
     tokens = [span for sentence in sentences_in(raw) for span in sentence.spans]
@@ -44,7 +44,6 @@ def test_tokens_are_the_text_from_left_to_right_and_cover_every_word(raw: str) -
     )
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_without_spans_the_words_are_the_same(raw: str) -> None:
     with_spans, without = ([s.words for s in sentences_in(raw, spans=p)] for p in (True, False))
@@ -115,21 +114,21 @@ def crossing(count: int) -> bytes:
     return f"# newdoc id = d\n{rows}\n".encode()
 
 
-BOMBS: dict[str, Callable[[int], tuple[str, bytes]]] = {
-    "newdoc": lambda n: ("u", b"# newdoc id =" + b" " * n + b"\n1\ta\n"),
-    "newdoc name": lambda n: ("u", b"# newdoc id = a" + b" " * n + b"b" + b" " * n + b"\n"),
-    "digits": lambda n: ("2012", b"#begin document (d)\n" + conll_line("1" * n)),
-    "entity": lambda n: ("u", b"1\ta" + b"\t_" * 7 + b"\tEntity=" + b"a" * n + b"\n"),
-    "begin": lambda n: ("2012", b"#begin document (x" + b" " * n + b"y\n" + conll_line("-")),
-    "begin parts": lambda n: ("2012", b"#begin document (x" + b"; part 0" * n + b"y\n"),
+BOMBS: dict[str, Callable[[int], tuple[Format, bytes]]] = {
+    "newdoc": lambda n: ("conllu", b"# newdoc id =" + b" " * n + b"\n1\ta\n"),
+    "newdoc name": lambda n: ("conllu", b"# newdoc id = a" + b" " * n + b"b" + b" " * n + b"\n"),
+    "digits": lambda n: ("conll2012", b"#begin document (d)\n" + conll_line("1" * n)),
+    "entity": lambda n: ("conllu", b"1\ta" + b"\t_" * 7 + b"\tEntity=" + b"a" * n + b"\n"),
+    "begin": lambda n: ("conll2012", b"#begin document (x" + b" " * n + b"y\n" + conll_line("-")),
+    "begin parts": lambda n: ("conll2012", b"#begin document (x" + b"; part 0" * n + b"y\n"),
     "accents": lambda n: ("text", b"a" + "\u0301\u0323".encode() * n),
     "marks": lambda n: ("text", b'."' * n),
     "quotes": lambda n: ("text", ". « ".encode() * n),
     "blanks": lambda n: ("text", b"\n \n" * n + b"a"),
     "one word": lambda n: ("text", b"a" * n),
     "capitals": lambda n: ("text", b"Ab " * n),
-    "nested": lambda n: ("2012", nested(n)),
-    "crossing": lambda n: ("u", crossing(n)),
+    "nested": lambda n: ("conll2012", nested(n)),
+    "crossing": lambda n: ("conllu", crossing(n)),
 }
 
 
@@ -141,17 +140,10 @@ def test_a_text_of_250_kb_of_any_shape_is_read_at_once(tmp_path: Path, name: str
     form, content = BOMBS[name](250_000 // max(1, len(BOMBS[name](2)[1]) - len(content)))
     path = tmp_path / "bomb"
     path.write_bytes(content)
-    readers = {"u": (conll.blocks_u, conll.parse_u), "2012": (conll.blocks_2012, conll.parse_2012)}
-    blocks, parse = readers.get(form, (text.blocks, text.parse))
-    began = time.process_time()
+    began, problems = time.process_time(), list[str]()
 
-    problems = []
-    for block in blocks(path):
-        try:
-            everything = AnonymizeConfig(keep_single=True)
-            find_entities(parse(block), ("chains",), LEXICON, everything)
-        except InputError as error:
-            problems.append(str(error))
+    for found in read_documents(path, [path], form, skipped=problems):
+        find_entities(found, ("chains",), LEXICON, AnonymizeConfig(keep_single=True))
 
     assert all(len(problem) < 1000 for problem in problems)
     assert time.process_time() - began < 3.0
@@ -166,7 +158,6 @@ def test_a_very_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         list(document.numbered_lines(path))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(alphabet="# newdoc=id\tx", max_size=30))
 def test_the_fast_rule_for_newdoc_finds_what_the_plain_one_finds(line: str) -> None:
     plain = re.match(r"#\s*newdoc(?:\s+id\s*=\s*(?P<name>.*\S))?\s*$", line)

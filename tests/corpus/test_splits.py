@@ -42,27 +42,21 @@ def test_a_folder_of_id_files_and_a_file_of_pairs_are_read(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("train", "dev", "problem"),
+    ("files", "read", "problem"),
     [
-        ("a\n", "b\na\n", r"dev.ids, line 2: 'a' is in train and in dev"),
-        ("", "", "names no document"),
+        ({"train.ids": "a\n", "dev.ids": "b\na\n"}, "", "dev.ids, line 2: 'a' is in train and in"),
+        ({"train.ids": "", "dev.ids": ""}, "", "names no document"),
+        ({"ids.txt": "a train\nb nowhere\n"}, "ids.txt", "line 2: found 'b nowhere'"),
     ],
 )
-def test_a_document_in_two_splits_or_in_none_is_an_error(
-    tmp_path: Path, train: str, dev: str, problem: str
+def test_ids_in_two_splits_in_none_or_in_an_unknown_one_are_an_error(
+    tmp_path: Path, files: dict[str, str], read: str, problem: str
 ) -> None:
-    (tmp_path / "train.ids").write_text(train)
-    (tmp_path / "dev.ids").write_text(dev)
+    for name, ids in files.items():
+        (tmp_path / name).write_text(ids)
 
     with pytest.raises(InputError, match=problem):
-        splits_by_ids(tmp_path)
-
-
-def test_a_malformed_list_of_ids_is_named(tmp_path: Path) -> None:
-    (tmp_path / "ids.txt").write_text("a train\nb nowhere\n")
-
-    with pytest.raises(InputError, match="line 2: found 'b nowhere'"):
-        splits_by_ids(tmp_path / "ids.txt")
+        splits_by_ids(tmp_path / read)
 
 
 def test_a_fraction_is_seeded_exact_and_independent_of_order() -> None:

@@ -9,12 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model.checkpoint import (
-    from_pretrained,
-    save_pretrained,
-    save_tensors,
-    write_checkpoint,
-)
+from dntm.model.checkpoint import from_pretrained, save_pretrained, save_tensors, write_checkpoint
 from dntm.model.config import Variant
 from tests.model.small import ALL_EXTENSIONS, CORES, build
 

@@ -72,10 +72,7 @@ def by_hand(model: DynamicTextModel, document: AnonymizedDocument) -> list[tuple
     ],
 )
 def test_likelihoods_are_those_of_the_text_with_each_candidate(
-    core: str,
-    variant: Variant,
-    extensions: Sequence[Extension],
-    monkeypatch: pytest.MonkeyPatch,
+    core: str, variant: Variant, extensions: Sequence[Extension], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert any(encode(TEXTS[0], VOCABULARY).evictions), "the text has more entities than slots"
     model = build(variant, "gru-relu", extensions, core=core)

@@ -219,9 +219,7 @@ def test_a_detached_state_has_no_gradients_and_remembers_each_entity_once() -> N
 
 
 @every_model
-def test_a_block_has_the_states_and_scores_of_its_sentences_one_by_one(
-    config: ModelConfig,
-) -> None:
+def test_a_block_has_the_states_and_scores_of_its_sentences_one_by_one(config: ModelConfig) -> None:
     few, _ = with_few_and_enough(config)
     rows = encoded(MANY, FEW)
     block = score_block(
@@ -233,7 +231,7 @@ def test_a_block_has_the_states_and_scores_of_its_sentences_one_by_one(
         zip(rows.sentences, rows.evictions, strict=True)
     ):
         begins = state.memory.d[0].clone()
-        aside = dict(state.memory.evicted[0]) if state.memory.evicted else {}
+        aside = dict(state.memory.evicted[0])
         for eviction in evictions:
             initial = few.memory.initial_row(begins)
             aside[eviction.evicted] = begins[eviction.slot - 1].clone()

@@ -41,12 +41,6 @@ MODELS: list[dict[str, Any]] = [
 def _values_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     """The operations whose result on the meta device depends on numbers that are not there."""
 
-    def bincount(values: torch.Tensor, minlength: int = 0) -> torch.Tensor:
-        assert values.is_meta
-        return values.new_zeros(minlength)
-
-    monkeypatch.setattr(torch, "bincount", bincount)
-
     def cpu(values: torch.Tensor) -> torch.Tensor:
         return torch.zeros(values.shape, dtype=values.dtype, device="cpu")
 

@@ -17,16 +17,13 @@ from tests.training.test_training import dataset  # noqa: F401 (a fixture)
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node"]
 SIZES = [f"--model.{name}-dim=8" for name in ("embedding", "hidden", "encoder", "context")]
-NO_DROPOUT = [f"--model.dropout-{name}=0" for name in ("embedding", "hidden", "context")]
-
-
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def start(dataset: Path, run: Path, *more: str) -> subprocess.Popen[str]:  # noqa: F811
     """Start a long run on two processes."""
     where = ["--dataset", str(dataset), "--output-dir", str(run), "--training.epochs=400"]
-    recipe = [*SIZES, *NO_DROPOUT, "--training.batch=5", *more]
+    recipe = [*SIZES, "--training.batch=5", *more]
     return subprocess.Popen(
         [*TORCHRUN, "2", "-m", "dntm", "train", *where, *recipe],
         stdout=subprocess.PIPE,
