@@ -114,7 +114,7 @@ def _parse(block: Block, reader: _Reader, lines: Iterable[tuple[int, str]]) -> D
     except InputError:
         raise
     except ValueError as error:
-        raise block.error(number, str(error)) from None
+        raise InputError(block.path, number, str(error)) from None
 
 
 def split_brackets(cell: str, pattern: re.Pattern[str], example: str) -> list[Bracket]:

@@ -244,10 +244,6 @@ class Block:
         """Line numbers and decoded lines without line ends."""
         return _decoded(enumerate(self.lines, self.first_line), self.path)
 
-    def error(self, line: int | None, problem: str) -> InputError:
-        """An error at a line of this block's file."""
-        return InputError(self.path, line, problem)
-
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The raw lines of an optionally gzipped file, numbered from 1, without byte order mark."""

@@ -181,7 +181,7 @@ def read_documents(
                 except InputError as error:
                     _note(error, skipped, empty)
                 except ValueError as error:
-                    _note(named.error(named.first_line, str(error)), skipped, empty)
+                    _note(InputError(named.path, named.first_line, str(error)), skipped, empty)
                 else:
                     yield replace(document, source=relative)
             if not found:

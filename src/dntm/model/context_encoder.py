@@ -19,7 +19,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.model.core import LSTM
-from dntm.model.fast.recurrence import Weights
 
 
 class SentenceWords(NamedTuple):
@@ -51,10 +50,6 @@ class ContextEncoder(nn.Module):
         self.forward_lstm.reset_parameters(generator)
         self.backward_lstm.reset_parameters(generator)
         nn.init.kaiming_uniform_(self.W_hd, nonlinearity="relu", generator=generator)
-
-    def bind(self) -> tuple[Weights, Weights]:
-        """The current weights of both directions, prepared for any number of runs."""
-        return self.forward_lstm.bind(), self.backward_lstm.bind()
 
     def contexts(
         self,

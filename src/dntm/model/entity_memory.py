@@ -115,9 +115,8 @@ class EntityMemory(nn.Module):
         table = state.table(window, self.initial_row(state.d))
         if not window.levels or self.encoder is None or self.merging is None:
             return table, None
-        directions, merger = self.encoder.bind(), self.merging.bind()
-        static = iter(words[1:])
-        ahead = []
+        directions = (self.encoder.forward_lstm.bind(), self.encoder.backward_lstm.bind())
+        merger, static, ahead = self.merging.bind(), iter(words[1:]), []
         # In both loops over directions: Eq. 7 (forward), then Eq. 8 (backward).
         for direction, (call, weights) in enumerate(zip(window.ahead, directions, strict=True)):
             x = add_dynamic_terms(next(static), W_dx, table, call.entity_places, call.entity_rows)

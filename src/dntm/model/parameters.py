@@ -73,8 +73,6 @@ _PAPER_NAMES = {
     f"terms.{DYNAMIC_OUTPUT}.": "output.y.",
 }
 """How the paper's parameters are named here, and in `paper_parameters`."""
-
-
 ENTITY_ROWS = "entity-rows"
 """The term with the entities' rows of a pretrained core."""
 

@@ -45,7 +45,6 @@ class GapLayout:
     """The words of a batch, time step by time step, the longest sentence first."""
 
     segments: tuple[Segment, ...]
-    sequences: int
     before: Int[np.ndarray, " words"]
     """Rows that the forward LSTM reads: at each word's place, the token before it."""
     after: Int[np.ndarray, " words"]
@@ -70,7 +69,7 @@ def lay_out_gaps(sentences: Sequence[Int[np.ndarray, " _"]]) -> GapLayout:
     remaining = lengths[ragged.sequence] - 1 - ragged.time
     mirror = ragged.starts[remaining] + ragged.rank[ragged.sequence]
     segments = tuple(Segment(len(list(steps)), width) for width, steps in groupby(ragged.widths))
-    return GapLayout(segments, len(sentences), before, after, mirror, here)
+    return GapLayout(segments, before, after, mirror, here)
 
 
 class SentenceCompletion(nn.Module):
@@ -164,7 +163,7 @@ class SentenceCompletion(nn.Module):
         after: Float[Tensor, "words embedding_dim"],
     ) -> tuple[Float[Tensor, "words encoder_dim"], Float[Tensor, "words encoder_dim"]]:
         encoder = self.encoder
-        zero = before.new_zeros(layout.sequences, encoder.forward_lstm.W_hh.shape[1])
+        zero = before.new_zeros(layout.segments[0].width, encoder.forward_lstm.W_hh.shape[1])
         h_forward, _, _ = encoder.forward_lstm.carry(before, layout.segments, zero, zero)
         h_backward, _, _ = encoder.backward_lstm.carry(after, layout.segments, zero, zero)
         return h_forward, h_backward.index_select(0, indices(layout.mirror, self.x))

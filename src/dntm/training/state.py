@@ -123,7 +123,13 @@ class TrainingState(Generic[Model]):
         self.check_loss(total / tokens, norm)
         self.optimizer.step()
         self.position.updates += 1
-        self._update_ema()
+        if self.ema:
+            updates = self.position.updates
+            decay = min(self.recipe.average, updates / (updates + 10))  # smaller at the beginning
+            weights = dict(self.model.named_parameters())
+            with torch.no_grad():
+                new = tuple(weights[name] for name in self.ema)
+                torch._foreach_lerp_(list(self.ema.values()), new, 1 - decay)
         return total
 
     def check_loss(self, loss: float, norm: Tensor | None = None) -> None:
@@ -136,15 +142,6 @@ class TrainingState(Generic[Model]):
             f"checkpoint is kept; start again in another folder with a smaller learning rate (it "
             f"was {self.recipe.learning_rate:g}), a warmup, or a smaller clip"
         )
-
-    @torch.no_grad()
-    def _update_ema(self) -> None:
-        """Update the EMA with the current weights; the decay is smaller at the beginning."""
-        if self.ema:
-            updates = self.position.updates
-            decay = min(self.recipe.average, updates / (updates + 10))
-            weights = dict(self.model.named_parameters())
-            torch._foreach_lerp_(list(self.ema.values()), [weights[n] for n in self.ema], 1 - decay)
 
     @contextmanager
     def ema_weights(self) -> Iterator[None]:

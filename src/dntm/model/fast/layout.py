@@ -151,9 +151,11 @@ class Context(NamedTuple):
     """A mention to encode and merge."""
 
     document: int
+    """Its index in the window."""
     sentence: int
     """Counted through the documents."""
     position: int
+    """In its sentence; <bos> is 0."""
     entity: int
     """From 1."""
     previous: int

@@ -85,20 +85,17 @@ def windows(
 
 
 class Merges(NamedTuple):
-    """Every merge of a window, in reading order: document by document, from left to right."""
+    """Every merge of a window, in reading order: document by document, from left to right.
+
+    These are the first fields of `Context`, one value per merge.
+    """
 
     document: Int[np.ndarray, " merges"]
-    """Index of the document in the window."""
     sentence: Int[np.ndarray, " merges"]
-    """Index of the sentence, counted through the documents of the window."""
     position: Int[np.ndarray, " merges"]
-    """Index of the mention in its sentence; <bos> is 0."""
     entity: Int[np.ndarray, " merges"]
-    """From 1."""
     previous: Int[np.ndarray, " merges"]
-    """Table row of d_{e,i-1}."""
     state: Int[np.ndarray, " merges"]
-    """Table row of d_{e,i}."""
 
 
 class SlotChange(NamedTuple):
