@@ -85,10 +85,7 @@ def write_checkpoint(
 
 
 def write_files(
-    tensors: Mapping[str, Tensor],
-    settings: Mapping[str, Any],
-    vocabulary: Vocabulary,
-    folder: Path,
+    tensors: Mapping[str, Tensor], settings: Mapping[str, Any], vocabulary: Vocabulary, folder: Path
 ) -> None:
     """Write the three files of a checkpoint of any kind."""
     (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")

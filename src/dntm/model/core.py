@@ -90,11 +90,7 @@ class Core(Protocol):
         """The state before the first sentence."""
 
     def __call__(
-        self,
-        x: Float[Tensor, "places embedding_dim"],
-        layout: Layout,
-        state: Any,
-        dropout: Dropout,
+        self, x: Float[Tensor, "places embedding_dim"], layout: Layout, state: Any, dropout: Dropout
     ) -> tuple[Float[Tensor, "places hidden_dim"], Any]:
         """h_t at every place of the layout, and the state after the window."""
 
@@ -243,11 +239,7 @@ class Transformer(nn.Module):
         return Past(((),) * documents)
 
     def forward(
-        self,
-        x: Float[Tensor, "places dim"],
-        layout: Layout,
-        state: Past,
-        dropout: Dropout,
+        self, x: Float[Tensor, "places dim"], layout: Layout, state: Past, dropout: Dropout
     ) -> tuple[Float[Tensor, "places dim"], Past]:
         """Every h_t, and each document's keys and values after the window."""
         document = torch.from_numpy(layout.document[layout.sentence]).to(x.device)

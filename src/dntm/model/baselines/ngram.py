@@ -111,7 +111,10 @@ class NGram:
             context = np.zeros(len(adjusted), dtype=np.int64)
             context[own[there]] = np.roll(numbers[n - 1], 1)[there] if n > 1 else 0
             contexts = len(keys[n - 2]) if n > 1 else 1
-            self._orders.append(_order(keys[n - 1], adjusted, context, contexts))
+            discount = np.array([0.0, *discounts(adjusted)])[np.minimum(adjusted, 3)]
+            total = np.bincount(context, adjusted, minlength=contexts)
+            backoff = np.bincount(context, discount, minlength=contexts)
+            self._orders.append(_Order(keys[n - 1], adjusted - discount, total, backoff))
 
     def probabilities(
         self, rows: Int[np.ndarray, " tokens"], others: Int[np.ndarray, " tokens"] | None = None
@@ -148,18 +151,6 @@ def _places(rows: Int[np.ndarray, " tokens"]) -> Int[np.ndarray, " tokens"]:
     """Number of earlier tokens in the same sentence."""
     index = np.arange(len(rows))
     return index - np.maximum.accumulate(np.where(rows == BOS, index, 0))
-
-
-def _order(
-    key: Int[np.ndarray, " ngrams"],
-    adjusted: Int[np.ndarray, " ngrams"],
-    context: Int[np.ndarray, " ngrams"],
-    contexts: int,
-) -> _Order:
-    discount = np.array([0.0, *discounts(adjusted)])[np.minimum(adjusted, 3)]
-    total = np.bincount(context, adjusted, minlength=contexts)
-    backoff = np.bincount(context, discount, minlength=contexts)
-    return _Order(key, adjusted - discount, total, backoff)
 
 
 def discounts(adjusted: Int[np.ndarray, " ngrams"]) -> tuple[float, float, float]:
