@@ -70,7 +70,7 @@ def test_a_reader_that_breaks_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     def broken(*_: object, **__: object) -> None:
         raise KeyError("sentences")
 
-    monkeypatch.setattr(formats, "_json_document", broken)
+    monkeypatch.setattr(formats, "_json_chains", broken)
 
     tallies = list(readers.damaged_inputs(tmp_path, 100, seed=1))
 
