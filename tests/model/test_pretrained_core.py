@@ -15,7 +15,7 @@ from dntm.model.base_model import BaseModel, EntityRows, load_base
 from dntm.model.checkpoint import from_pretrained, save_pretrained
 from dntm.model.config import Variant
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.pretrained_core import CoreMemory
+from dntm.model.pretrained_core import CoreMemory, PretrainedCore
 from dntm.model.scorer import Scorer
 from tests.model.small import backward, score
 from tests.model.tiny_base import build, write_base
@@ -121,6 +121,29 @@ def test_the_pass_with_gradients_has_the_same_values(base: BaseModel, variant: V
 
     assert float(nats.detach()) == pytest.approx(-sum(map(np.sum, scores)), abs=1e-9)
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
+
+
+def test_with_frozen_inputs_a_dynamic_output_is_learned_in_one_pass(
+    base: BaseModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, rows = build(base, "output"), encode(DOCUMENT, base.vocabulary(3)).sentences
+    calls: list[int] = []
+    read = PretrainedCore.read
+    monkeypatch.setattr(
+        PretrainedCore, "read", lambda core, unread: (calls.append(1), read(core, unread))[1]
+    )
+    found = []
+    for learned in (True, False):
+        model.zero_grad()
+        model.x.requires_grad_(learned)
+        nats, after = model.loss(model.plan([rows[:3]]), model.initial_state(1))
+        nats = nats + model.loss(model.plan([rows[3:]]), after.after)[0]
+        backward(nats)
+        gradients = [p.grad.clone() for p in model.memory.parameters() if p.grad is not None]
+        found.append(torch.cat([g.flatten() for g in (nats.detach(), *gradients)]))
+
+    assert found[0].tolist() == pytest.approx(found[1].tolist(), abs=1e-9)
+    assert len(calls) == 6, "twice per window, and once if the inputs are frozen"
 
 
 def test_at_first_the_memory_changes_nothing(base: BaseModel) -> None:

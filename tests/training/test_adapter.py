@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from dntm.model.base_model import load_base
+from dntm.model.checkpoint import WEIGHTS, load_tensors
 from dntm.model.config import ModelConfig
 from dntm.study.config import RECIPES
 from dntm.training import run_folder
@@ -59,3 +60,26 @@ def test_an_adapter_learns_and_resumes_to_the_same_bits(
     weights = "best/model.safetensors"
     assert (whole / weights).read_bytes() == (parts / weights).read_bytes()
     assert not (whole / "best" / "vocab.txt").exists()
+
+
+def test_both_layers_start_from_a_memory_that_was_learned_with_frozen_inputs(
+    base: Path, dataset: Path, tmp_path: Path
+) -> None:
+    first = settings(base, dataset, tmp_path / "memory")
+    first = replace(
+        first,
+        model=replace(first.model, variant="output"),
+        training=replace(first.training, freeze=("x",)),
+    )
+    list(train_run(first))
+
+    second = replace(settings(base, dataset, tmp_path / "both"), start_from=first.output_dir)
+    second = replace(second, training=replace(second.training, learning_rate=1e-12))
+    list(train_run(second))
+
+    weights, before = (
+        load_tensors(run / "best" / WEIGHTS) for run in (second.output_dir, first.output_dir)
+    )
+    assert all(weights[name].allclose(value, atol=1e-6) for name, value in before.items())
+    assert float(weights["terms.dynamic-output.W_dy"].abs().max()) > 0
+    assert float(weights["x.W_dx"].abs().max()) < 1e-6

@@ -180,6 +180,7 @@ class CoreMemory(EntityMemory):
     def __init__(self, config: ModelConfig) -> None:
         nn.Module.__init__(self)
         self.entities, self.encoder = config.entities, None
+        self.drops_words = config.dropout_embedding > 0
         self.merging = merging_function(config.merging, config.context_dim)
         self.W_hd = nn.Parameter(torch.empty(config.context_dim, 2 * config.hidden_dim))
         self.b_d = nn.Parameter(torch.empty(config.context_dim))
@@ -204,11 +205,12 @@ class CoreMemory(EntityMemory):
         Float[Tensor, "states state_dim"],
         tuple[Float[Tensor, "places hidden_dim"], Past] | None,
     ]:
-        """The table of all states; without gradients, also the output and the state of the core."""
+        """The table of all states; if h needs no gradients, also h and the state of the core."""
         assert isinstance(core, PretrainedCore)
         h, middle, after = self._read_ahead(window, words[0], state, W_dx, core, past)
         table = self._table(window, middle, state, dropout)
-        return table, None if torch.is_grad_enabled() else (h, after)
+        is_learned = W_dx is not None or words[0].requires_grad or self.drops_words
+        return table, None if torch.is_grad_enabled() and is_learned else (h, after)
 
     @torch.no_grad()
     def _read_ahead(  # noqa: PLR0917

@@ -76,9 +76,10 @@ def with_source_counts(
 ) -> Vocabulary:
     """The vocabulary with the word counts of the text that its embeddings were trained on.
 
-    That is the dataset, or for frozen embeddings the text of the model in `start_from`.
+    That is the dataset, or for frozen embeddings the text of the model in `start_from`. A
+    pretrained core has no counts.
     """
-    if config.start_from is None or model.x.weight.requires_grad:
+    if config.start_from is None or config.model.is_pretrained or model.x.weight.requires_grad:
         return vocabulary
     path = best_of(folder_of(config.start_from)) / VOCABULARY
     source = Vocabulary.load(path, entities=vocabulary.entities)
