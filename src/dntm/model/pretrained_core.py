@@ -13,8 +13,9 @@ The memory's contexts are states of the core instead of a BiLSTM:
 g are the states after two thirds of the layers: g_{t-1} before the mention and g_end at the end of
 its sentence. Both are computed with d_{e,i-1}, so the model reads left to right, sentence by
 sentence. In training, a first pass without gradients computes the contexts, and a second pass reads
-all sentences at once. Both passes give the same h. Gradients reach the memory through x_e and y_e,
-but not through the states in the contexts.
+all sentences at once. Both passes give the same h, so the second one is left out if h needs no
+gradients: variant C with frozen x. Gradients reach the memory through x_e and y_e, but not through
+the states in the contexts.
 """
 
 from collections.abc import Sequence
