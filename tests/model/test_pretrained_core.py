@@ -1,6 +1,6 @@
 """A pretrained core against a plain loop over sentences, on a tiny random Llama."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from dntm.model.base_model import BaseModel, EntityRows, load_base
 from dntm.model.checkpoint import from_pretrained, save_pretrained
 from dntm.model.config import Variant
 from dntm.model.language_model import DynamicTextModel
-from dntm.model.pretrained_core import CoreMemory, PretrainedCore
+from dntm.model.pretrained_core import CoreMemory, PretrainedCore, ReadOn, Unread
 from dntm.model.scorer import Scorer
 from tests.model.small import backward, score
 from tests.model.tiny_base import build, write_base
@@ -127,11 +127,13 @@ def test_with_frozen_inputs_a_dynamic_output_is_learned_in_one_pass(
     base: BaseModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, rows = build(base, "output"), encode(DOCUMENT, base.vocabulary(3)).sentences
-    calls: list[int] = []
-    read = PretrainedCore.read
-    monkeypatch.setattr(
-        PretrainedCore, "read", lambda core, unread: (calls.append(1), read(core, unread))[1]
-    )
+    calls, read = [], PretrainedCore.read
+
+    def counted(core: PretrainedCore, unread: Sequence[Unread]) -> list[ReadOn]:
+        calls.append(len(unread))
+        return read(core, unread)
+
+    monkeypatch.setattr(PretrainedCore, "read", counted)
     found = []
     for learned in (True, False):
         model.zero_grad()
