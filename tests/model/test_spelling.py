@@ -11,7 +11,8 @@ from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.entity_slots import NOBODY, Eviction, SentenceStrings
 from dntm.corpus.vocabulary import BOS, EOS, Vocabulary
 from dntm.model.baselines.ngram import NGram
-from dntm.model.spelling import Forms, FormShares, RowScores, Spelling, StringReader, Words
+from dntm.model.spelling import Forms, FormShares, Spelling, Words
+from dntm.model.strings import RowScores, StringReader
 
 COUNTS = {"a": 3, "b a": 1, "ab": 2, "a b": 2, "bb": 1}
 SHARES = [FormShares(0.1 * n, 0.5 - 0.1 * n, 0.3, 0.2) for n in range(1, 6)]
@@ -90,12 +91,15 @@ def test_a_beginning_is_the_whole_string_or_one_more_word(words: Words) -> None:
 
 @pytest.mark.parametrize("mentions", [1, 2, 4, 8, 20])
 def test_the_forms_of_an_entity_and_q_sum_to_one(mentions: int) -> None:
-    forms = Forms()
+    forms, strings = Forms(), (("b", "a"), ("a",), ("bb", "ab", "a"))
     for n in range(mentions):
-        forms = forms.after((("b", "a"), ("a",), ("bb", "ab", "a"))[n % 3])
-    shares = SPELLING.shares_after(mentions)
+        forms.add(strings[n % 3])
+    some = {*strings, *((word,) for word in ("b", "a", "bb", "ab"))}
 
-    assert sum(forms.strings(shares).values()) + shares.new == pytest.approx(1)
+    sums = np.sum([forms.parts(string)[-1] for string in some], axis=0)
+
+    assert sums.tolist() == pytest.approx([1, 1, 1])
+    assert forms.parts(("b", "a"))[0][2] == pytest.approx(1 / (4 if mentions > 2 else 2))
 
 
 def scores(tokens: int, seed: int) -> RowScores:
@@ -167,6 +171,46 @@ def test_a_known_form_is_likelier_than_a_new_one() -> None:
     again = reader.read(sentence((1, "bb bb")), [given])[0]
 
     assert sum(again[0]) < sum(first[0]) - 3
+
+
+@pytest.mark.parametrize(("entity", "form"), [(1, "b a"), (2, "b")])
+def test_an_entity_keeps_its_forms_when_another_one_has_the_same_word(
+    entity: int, form: str
+) -> None:
+    reader = StringReader(SPELLING, 3)
+    reader.read(sentence((1, "b a"), (2, "b")), [scores(3, 1)])
+    certain = np.full((2, ROWS - 2), -30.0)
+    certain[:, VOCABULARY.row(entity)] = 0
+    a, b, c, d = SPELLING.shares_after(1)
+
+    [[token, end]] = reader.read(sentence((0, form)), [RowScores(certain, np.full(2, -30.0))])
+
+    [spelled] = SPELLING.q([(*form.split(),)])
+    p = a + b + c * (form == "b") + d * math.exp(spelled.whole)
+    assert sum(token) + end[0] + certain[0, EOS] == pytest.approx(-math.log(p), abs=1e-9)
+
+
+class Counted(str):
+    """A word that counts how often it is looked up."""
+
+    __slots__ = ()
+    lookups = 0
+
+    def __hash__(self) -> int:
+        Counted.lookups += 1
+        return super().__hash__()
+
+
+def test_the_work_is_linear_in_the_number_of_forms() -> None:
+    def lookups(mentions: int) -> int:
+        reader, Counted.lookups = StringReader(Spelling(COUNTS, 0.4, SHARES), 3), 0
+        for n in range(mentions):
+            mention = sentence((1, "b"), (0, "a"))
+            strings = [(Counted(f"b{n}"), Counted("a")), (Counted("a"),)]
+            reader.read(mention._replace(strings=strings), [scores(3, n)])
+        return Counted.lookups
+
+    assert lookups(200) < 2.2 * lookups(100)
 
 
 def test_the_weights_of_a_text_are_learned(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from dntm.model.fast.read import Read, query, read
 from dntm.model.fast.window import EncodedDocument, Evictions, Window, plan
 from dntm.model.output_layer import Query, Scores
 from dntm.model.parameters import Parameters, State
-from dntm.model.spelling import RowScores
+from dntm.model.strings import RowScores
 
 MEMORY = "memory"
 """The name of the entity memory in `parts`."""

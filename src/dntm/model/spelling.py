@@ -1,6 +1,4 @@
-"""Open vocabulary: a probability for every string, and the surprisal of every word of a text.
-
-`Spelling` has strings of one or more words:
+"""Spelling: a probability for every string of one or more words (open vocabulary).
 
     q(s)     = lambda U(s) + (1 - lambda) C(s)                           a new string
     r(s | e) = a_n F(s | e) + b_n [s = last(e)] + c_n W(s | e) + d_n q(s)     another mention of e
@@ -11,22 +9,8 @@ n is the number of mentions of e so far, F the relative frequency of its forms, 
 form, and W the uniform distribution over the single words of its forms (*Brandt* after *Anna
 Brandt*). lambda and the shares a, b, c, d (for a few ranges of n) maximize the likelihood of the
 dev split, whose strings are not counted in U (expectation maximization). `spelling.json` holds the
-strings, their words joined by blanks, with their counts, and the weights.
-
-`StringReader` derives surprisals from the distribution over rows:
-
-    p(s) = p(row of s) + (p(<unk>) + p(new entity)) q(s) + sum over known e of p(e) r(s | e)
-
-s is the string of the next token: a word, or the words of a mention. Free entity rows stand for a
-new entity. <bos>, which never follows, counts as <unk>, so that p is a distribution. A known entity
-has been mentioned and has a slot. P(w_1 ... w_j) is the probability that s begins with these words,
-a sum over the same terms:
-
-    surprisal(w_j) = -log P(w_1 ... w_j) / P(w_1 ... w_{j-1})
-    surprisal(w_1) = -log P(w_1) - log p(s') / P(s')             s': the string before
-
-The second term is the surprisal of the end of s', which is known only when the next word is read.
-The surprisal of a word therefore does not depend on later words.
+strings, their words joined by blanks, with their counts, and the weights. `strings` derives the
+surprisal of every word of a text.
 
 Departure: the paper's model predicts entities and <unk>, not their words.
 """
@@ -41,11 +25,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from dntm.corpus.document import AnonymizedDocument
-from dntm.corpus.entity_slots import NOBODY, SentenceStrings
-from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows, is_label, row_of_entity
+from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, is_label
 from dntm.files import write_text
 from dntm.model.baselines.ngram import NGram
 from dntm.settings import read_json
@@ -69,8 +52,6 @@ _LOWEST = -700.0
 
 Words = tuple[str, ...]
 """A string, as the vocabulary spells its words."""
-Surprisals = list[list[float]]
-"""The surprisal of every word of every token of a sentence."""
 
 
 def string_of(words: Iterable[str], vocabulary: Vocabulary) -> Words:
@@ -96,29 +77,45 @@ class FormShares(NamedTuple):
     new: float
 
 
-class Forms(NamedTuple):
+class Forms:
     """The strings that have mentioned an entity so far."""
 
-    counts: Mapping[Words, int] = {}
-    last: Words = ()
+    def __init__(self) -> None:
+        self.mentions = 0
+        self.words: set[str] = set()
+        """The words of all forms."""
+        self._counts: Counter[Words] = Counter()
+        self._begins: Counter[Words] = Counter()
+        """The number of mentions that begin with some words."""
+        self._last: Words = ()
 
-    @property
-    def mentions(self) -> int:
-        """The number of mentions."""
-        return sum(self.counts.values())
+    def add(self, words: Words) -> None:
+        """Add a mention."""
+        self.mentions += 1
+        self.words.update(words)
+        self._counts[words] += 1
+        self._begins.update(words[:n] for n in range(1, len(words) + 1))
+        self._last = words
 
-    def after(self, words: Words) -> "Forms":
-        """The forms after one more mention."""
-        return Forms({**self.counts, words: self.counts.get(words, 0) + 1}, words)
+    def copy(self) -> "Forms":
+        """An independent copy."""
+        other = copy(self)
+        other.words, other._counts = set(self.words), self._counts.copy()
+        other._begins = self._begins.copy()
+        return other
 
-    def strings(self, shares: FormShares) -> dict[Words, float]:
-        """r(s | e) of each string, without the term d_n q(s)."""
-        found = {form: shares.frequent * n / self.mentions for form, n in self.counts.items()}
-        found[self.last] += shares.last
-        single = {(word,) for form in self.counts for word in form}
-        for words in single:
-            found[words] = found.get(words, 0) + shares.word / len(single)
-        return found
+    def parts(self, words: Words) -> list[tuple[float, float, float]]:
+        """F, [s = last(e)] and W that s begins with these words, from the first one to all of them.
+
+        The last item is that s is the whole string. There is at least one mention.
+        """
+        found = []
+        for n in range(1, len(words) + 1):
+            word = (n == 1 and words[0] in self.words) / len(self.words)
+            count, last = self._begins[words[:n]], self._last[:n] == words[:n]
+            found.append((count / self.mentions, float(last), word))
+        word = found[0][2] if len(words) == 1 else 0.0
+        return [*found, (self._counts[words] / self.mentions, float(self._last == words), word)]
 
 
 class Spelling:
@@ -210,20 +207,22 @@ class Spelling:
         ranked = sorted(new.items(), key=lambda item: (-item[1], item[0]))
         equal = [FormShares(0.25, 0.25, 0.25, 0.25)] * (1 + len(MENTIONS))
         found = cls(dict(ranked[:STRINGS]), 0.5, equal)
-        events = [event for document in dev for event in mentions_of(document, vocabulary)]
-        unseen = [words for words, forms in events if not forms.mentions]
+        events = [
+            (words, forms.mentions, forms.parts(words)[-1] if forms.mentions else ())
+            for document in dev
+            for words, forms in mentions_of(document, vocabulary)
+        ]
+        unseen = [words for words, n, _ in events if not n]
         parts = []
         for words, spelled in zip(unseen, found._spell(unseen) if unseen else (), strict=True):
             share = found.counts.get(" ".join(words), 0) / max(found._total, 1)
             parts.append([share, math.exp(max(spelled.whole, _LOWEST))])
         found.known = _maximize(parts, 2)[0]
         ranges: list[list[list[float]]] = [[] for _ in equal]
-        each = [FormShares(*row) for row in np.eye(4)[:3].tolist()]
-        for (words, forms), spelled in zip(events, found.q(w for w, _ in events), strict=True):
-            if n := forms.mentions:
-                own = [forms.strings(share).get(words, 0.0) for share in each]
-                own.append(math.exp(max(spelled.whole, _LOWEST)))
-                ranges[bisect_right(MENTIONS, n)].append(own)
+        for (_, n, own), spelled in zip(events, found.q(w for w, *_ in events), strict=True):
+            if n:
+                whole = math.exp(max(spelled.whole, _LOWEST))
+                ranges[bisect_right(MENTIONS, n)].append([*own, whole])
         found.shares = tuple(FormShares(*_maximize(own, 4)) for own in ranges)
         return found
 
@@ -259,7 +258,7 @@ def mentions_of(
 ) -> Iterator[tuple[Words, Forms]]:
     """Every mention and unknown word, with the earlier forms of its entity (none: a new string).
 
-    Mentions whose words are not known are left out.
+    The forms change with the next mention. Mentions whose words are not known are left out.
     """
     surfaces, known = iter(document.surfaces), dict[int, Forms]()
     for token in (token for sentence in document.sentences for token in sentence):
@@ -267,9 +266,8 @@ def mentions_of(
             words = string_of(next(surfaces, ()), vocabulary)
             if not words or is_label(words[0]):
                 continue
-            forms = known.get(token, Forms())
-            yield words, forms
-            known[token] = forms.after(words)
+            yield words, known.setdefault(token, Forms())
+            known[token].add(words)
         elif token not in vocabulary:
             yield string_of([token], vocabulary), Forms()
 
@@ -284,116 +282,3 @@ def _maximize(events: Sequence[Sequence[float]], parts: int) -> list[float]:
         each = p * weights
         weights = (each / each.sum(1, keepdims=True)).mean(0)
     return [float(weight) for weight in weights]
-
-
-class RowScores(NamedTuple):
-    """Log-probabilities that a model assigns before each token of a sentence."""
-
-    first: Float[np.ndarray, "tokens rows"]
-    """Of the rows of special tokens and entities."""
-    word: Float[np.ndarray, " tokens"]
-    """Of the row of the token's first word."""
-
-
-class StringReader:
-    """Reads the sentences of one text with the scores of one or more models.
-
-    It keeps the forms of all entities mentioned so far, and which of them have a slot.
-    """
-
-    def __init__(self, spelling: Spelling, entities: int, models: int = 1) -> None:
-        self.spelling = spelling
-        self._entity: dict[int, int] = {}
-        """The known entity of each row."""
-        self._forms: dict[int, Forms] = {}
-        """The forms of every mentioned entity, including evicted entities."""
-        self._rows: dict[str, frozenset[int]] = {}
-        """For each word, the rows of known entities whose forms contain it."""
-        self.rows = entity_rows(entities).stop
-        """The number of special and entity rows."""
-        self._weight = np.ones(self.rows)
-        """The share of each row's probability that is distributed by q."""
-        self._weight[EOS] = 0
-        self._ends = [0.0] * models
-        """For each model, -log(p(s) / P(s)) of the last string."""
-
-    def copy(self) -> "StringReader":
-        """An independent copy, to continue from here more than once."""
-        other = copy(self)
-        other._entity, other._forms = dict(self._entity), dict(self._forms)
-        other._rows = dict(self._rows)
-        return other
-
-    def read(self, sentence: SentenceStrings, models: Sequence[RowScores]) -> list[Surprisals]:
-        """The surprisal (nats) of every word of every token, for each model."""
-        strings, tokens = [*sentence.strings, ("",)], [*sentence.tokens, ""]
-        # The end of a sentence is a row and has no spelling.
-        spelled = [*self.spelling.q(sentence.strings), Spelled((-np.inf,), -np.inf)]
-        freed = {e.position: e.slot for e in sentence.evictions if e.entity == NOBODY}
-        weights, position, log_q, is_row = [], list[int](), list[float](), list[bool]()
-        copies: list[tuple[int, int, float]] = []  # event, row of an entity, share of a form
-        for t, words in enumerate(strings):
-            if t in freed:
-                self._change(row_of_entity(freed[t]), None, 1.0)
-            weights.append(self._weight)
-            forms = self._known_forms(words[0])
-            row, token = sentence.rows[t + 1], tokens[t]
-            if isinstance(token, int) and is_label(words[0]):
-                # A label such as [1] is no string: its surprisal is that of its row.
-                copies += [(len(position), row, 1.0), (len(position) + 1, row, 1.0)]
-                position += [t, t]
-                log_q += [-np.inf, -np.inf]
-                is_row += [False, False]
-                self._change(row, None, 0.0)
-                continue
-            for n, value in enumerate((*spelled[t].begins, spelled[t].whole), start=1):
-                whole = n > len(words)
-                for row, form, share in forms:
-                    if form == words if whole else form[:n] == words[:n]:
-                        copies.append((len(position), row, share))
-                position.append(t)
-                log_q.append(value)
-                is_row.append(sentence.words[t] != UNK and (n == 1 or (whole and n == 2)))
-            if isinstance(token, int) and row != UNK:
-                self._forms[token] = own = self._forms.get(token, Forms()).after(words)
-                self._change(row, token, self.spelling.shares_after(own.mentions).new)
-        found, ends = list[Surprisals](), list[float]()
-        for scores, end in zip(models, self._ends, strict=True):
-            first = np.exp(scores.first.astype(np.float64))
-            copied = np.zeros(len(position))
-            for event, row, share in copies:
-                copied[event] += first[position[event], row] * share
-            with np.errstate(divide="ignore"):
-                q = np.log((first * weights).sum(1))[position] + log_q
-                word = np.where(is_row, scores.word[position], -np.inf)
-                values = iter(np.logaddexp.reduce([word, q, np.log(copied)]).tolist())
-            found.append([])
-            before = end
-            for words in strings:
-                *begins, whole_p = (next(values) for _ in range(1 + len(words)))
-                found[-1].append([a - b for a, b in zip([before, *begins], begins, strict=False)])
-                before = begins[-1] - whole_p
-            ends.append(before)
-        self._ends = ends
-        return found
-
-    def _known_forms(self, word: str) -> list[tuple[int, Words, float]]:
-        """The row, form and share of every known form that begins with this word."""
-        found = []
-        for row in self._rows.get(word, ()):
-            forms = self._forms[self._entity[row]]
-            strings = forms.strings(self.spelling.shares_after(forms.mentions))
-            found += [(row, form, share) for form, share in strings.items() if form[0] == word]
-        return found
-
-    def _change(self, row: int, entity: int | None, weight: float) -> None:
-        """Set the entity of a row (or none), or update the forms of its entity."""
-        if (before := self._entity.pop(row, None)) is not None:
-            for word in {word for form in self._forms[before].counts for word in form}:
-                self._rows[word] = self._rows.get(word, frozenset()) - {row}
-        if entity is not None:
-            self._entity[row] = entity
-            for word in {word for form in self._forms[entity].counts for word in form}:
-                self._rows[word] = self._rows.get(word, frozenset()) | {row}
-        self._weight = self._weight.copy()
-        self._weight[row] = weight

@@ -41,7 +41,8 @@ from dntm.model.fast.window import windows
 from dntm.model.language_model import MEMORY, BlockScores, DynamicTextModel, score_block
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer, first_rows
-from dntm.model.spelling import RowScores, Spelling, StringReader, string_of
+from dntm.model.spelling import Spelling, string_of
+from dntm.model.strings import RowScores, StringReader
 from dntm.reader.text import PreparedText, Word
 
 SENTENCES = 20

@@ -1,6 +1,6 @@
 """Reading: what a model says about a text, as plain values.
 
-    surprisal(w_t) = -log p(w_t | w_1 ... w_{t-1})      bits or nats, see `model.spelling`
+    surprisal(w_t) = -log p(w_t | w_1 ... w_{t-1})      bits or nats, see `model.strings`
 
 Every predicted token has a surprisal, including the end of each sentence, so the surprisals of all
 tokens sum to the surprisal of the text. It is the sum of the entity surprisal, -log p of the

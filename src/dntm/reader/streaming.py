@@ -20,7 +20,7 @@ from typing_extensions import TypeAliasType
 from dntm.corpus.entity_slots import SlotAllocator
 from dntm.corpus.vocabulary import UNK
 from dntm.evaluation.groups import group_of
-from dntm.model.spelling import StringReader
+from dntm.model.strings import StringReader
 from dntm.reader.engine import SENTENCES, Engine, SentenceScores, States
 from dntm.reader.meaning import Meanings
 from dntm.reader.reading import (
