@@ -13,7 +13,8 @@ from dntm.corpus.vocabulary import BOS
 from dntm.evaluation.cloze import ClozeRecords
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
-from dntm.model.spelling import RowScores, StringReader, Surprisals
+from dntm.model.language_model import RowScores
+from dntm.model.strings import StringReader, Surprisals
 from tests.cli.running import SMALL, fails, run, stories
 
 

@@ -11,8 +11,9 @@ from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.entity_slots import NOBODY, Eviction, SentenceStrings
 from dntm.corpus.vocabulary import BOS, EOS, Vocabulary
 from dntm.model.baselines.ngram import NGram
+from dntm.model.language_model import RowScores
 from dntm.model.spelling import Forms, FormShares, Spelling, Words
-from dntm.model.strings import RowScores, StringReader
+from dntm.model.strings import StringReader
 
 COUNTS = {"a": 3, "b a": 1, "ab": 2, "a b": 2, "bb": 1}
 SHARES = [FormShares(0.1 * n, 0.5 - 0.1 * n, 0.3, 0.2) for n in range(1, 6)]

@@ -13,7 +13,6 @@ import yaml
 from jinja2 import TemplateError
 
 from dntm.corpus.dataset import Dataset
-from dntm.corpus.vocabulary import load_vocabulary
 from dntm.evaluation.groups import Group, score_groups
 from dntm.evaluation.records import records_of
 from dntm.files import folder_of, new_folder
@@ -69,23 +68,28 @@ class FitSpelling:
     """Datasets with the vocabulary of the model (dntm data build --vocabulary-of MODEL)."""
 
     def run(self) -> None:
-        """Write spelling.json and print its size and lambda."""
+        """Write spelling.json and print its size and weights."""
         from dntm.model.checkpoint import best_of
+        from dntm.model.scorer import Scorer
         from dntm.model.spelling import FILE, Spelling
+        from dntm.model.strings import fit_pieces
 
         folder = best_of(folder_of(self.model))
-        vocabulary = load_vocabulary(folder, entities=0)
+        model = Scorer.load(folder)
         datasets = [Dataset.open(path).check_content() for path in self.dataset]
         for dataset in datasets:
-            if dataset.vocabulary != vocabulary:
+            if model.vocabulary.ends and dataset.vocabulary != model.vocabulary:
                 raise ValueError(f"{self.model} and {dataset.folder} have different vocabularies")
         train = chain.from_iterable(dataset.documents("train") for dataset in datasets)
         dev = chain.from_iterable(dataset.documents("dev") for dataset in datasets)
-        found = Spelling.fit(train, dev, vocabulary)
+        if model.vocabulary.ends:
+            found = Spelling.fit(train, dev, model.vocabulary)
+            weights = f"{len(found.counts):,} strings, lambda {found.known:.3f}"
+        else:
+            found = fit_pieces(model.model, model.vocabulary, dev)
+            weights = f"a new name ends after a piece with probability {found.ends:.3f}"
         found.save(folder)
-        print(
-            f"spelling: {folder / FILE} ({len(found.counts):,} strings, lambda {found.known:.3f})"
-        )
+        print(f"spelling: {folder / FILE} ({weights})")
 
 
 def model_card(run: Path, static: Path | None = None, note: str = "") -> str:

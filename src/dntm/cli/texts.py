@@ -85,7 +85,7 @@ class ReaderOptions(ModelOptions):
             precision=self.precision or precision,
             without=self.without,
         )
-        if reader.vocabulary.ends and reader.models.spelling is None:
+        if reader.models.spelling is None:
             print(
                 "note: the model has no spelling.json, so the surprisal of a name or an unknown "
                 "word does not depend on its spelling (run dntm spelling to add it)",

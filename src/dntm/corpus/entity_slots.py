@@ -11,7 +11,8 @@ If one sentence mentions more entities than there are slots, the rest are read a
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import NamedTuple
 
 from dntm.corpus.document import AnonymizedDocument, Token
@@ -101,10 +102,14 @@ class SentenceStrings(NamedTuple):
     strings: Sequence[tuple[str, ...]]
     """The words of every token."""
     rows: Sequence[int]
-    """<bos>, the row of every token, <eos>."""
+    """<bos>, the (first) row of every token, <eos>."""
     words: Sequence[int]
-    """The row of each token's first word (<unk> if it has none), and <eos>."""
+    """The row of each token's first word (<unk> if it has none), and <eos>; if words are divided
+    into pieces, the rows of the sentence after <bos>."""
     evictions: Sequence[Eviction]
+    """Their positions count tokens."""
+    pieces: Sequence[Sequence[Sequence[int]]] = ()
+    """The pieces of every word of every token, if words are divided into pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,33 @@ class DocumentRows:
         own = slice(start, start + count)
         widths, strings = self.widths[own], self.strings[own]
         return DocumentRows(self.sentences[own], self.evictions[own], widths, strings)
+
+
+def with_strings(
+    encoded: DocumentRows,
+    sentences: Sequence[Sequence[tuple[Token, tuple[str, ...]]]],
+    vocabulary: Vocabulary,
+) -> DocumentRows:
+    """Add the strings of sentences, given as tokens with their words."""
+    found = []
+    for number, (sentence, rows) in enumerate(zip(sentences, encoded.sentences, strict=True)):
+        firsts: Sequence[int] = rows
+        tokens, strings = [token for token, _ in sentence], [words for _, words in sentence]
+        evictions, pieces = encoded.evictions[number], list[list[Sequence[int]]]()
+        if encoded.widths:
+            places = list(accumulate(encoded.widths[number], initial=0))
+            evictions = [e._replace(position=places.index(e.position)) for e in evictions]
+            spelled = iter(vocabulary.rows_of([word for words in strings for word in words]))
+            each = ([next(spelled) for _ in words] for words in strings)
+            pieces = [
+                own if isinstance(token, int) else [rows[start + 1 : end + 1]]
+                for token, own, start, end in zip(tokens, each, places, places[1:], strict=False)
+            ]
+            words, firsts = list(rows[1:]), [BOS, *(rows[place + 1] for place in places[:-1])]
+        else:
+            words = [*(vocabulary.row(words[0]) for words in strings), EOS]
+        found.append(SentenceStrings(tokens, strings, firsts, words, evictions, pieces))
+    return replace(encoded, strings=found)
 
 
 def encode(document: AnonymizedDocument, vocabulary: Vocabulary) -> DocumentRows:

@@ -25,7 +25,6 @@ from dntm.model.fast.read import Read, query, read
 from dntm.model.fast.window import EncodedDocument, Evictions, Window, plan
 from dntm.model.output_layer import Query, Scores
 from dntm.model.parameters import Parameters, State
-from dntm.model.strings import RowScores
 
 MEMORY = "memory"
 """The name of the entity memory in `parts`."""
@@ -156,6 +155,45 @@ def log_p(
     """Log-probabilities of the same tokens."""
     parts = scored(model, found, predicting)
     return np.concatenate([scores.log_p.cpu().numpy() for _, scores in parts])
+
+
+class PieceScores(NamedTuple):
+    """Log-probabilities of the pieces of each word of a token, given all preceding pieces."""
+
+    rows: Float[np.ndarray, " words"]
+    """In the softmax over all rows."""
+    base: Float[np.ndarray, " words"]
+    """In the softmax without the rows of entities."""
+    count: Sequence[int]
+    """The number of pieces."""
+
+    def words(self) -> Float[np.ndarray, " events"]:
+        """The log-probability of each beginning, and of the whole, as rows."""
+        found = np.cumsum(self.rows)
+        return np.append(found, found[-1])
+
+    def q(self, ends: float) -> Float[np.ndarray, " events"]:
+        """The same under q: a name ends after a piece with probability `ends`."""
+        found = np.cumsum(self.base) + (np.cumsum(self.count) - 1) * np.log1p(-ends)
+        return np.append(found, found[-1] + np.log(ends))
+
+
+class RowScores(NamedTuple):
+    """Log-probabilities that a model assigns before each token of a sentence."""
+
+    first: Float[np.ndarray, "tokens rows"]
+    """Of the rows of special tokens and entities."""
+    word: Float[np.ndarray, " tokens"]
+    """Of the row of the token's first word."""
+    pieces: Sequence[PieceScores] = ()
+    """Of the pieces of each token, if words are divided into pieces."""
+
+    def split(self, cuts: Int[np.ndarray, " cuts"]) -> "list[RowScores]":
+        """The scores of each sentence; with pieces there is only one."""
+        if not len(cuts):
+            return [self]
+        parts = zip(np.split(self.first, cuts), np.split(self.word, cuts), strict=True)
+        return [RowScores(*part) for part in parts]
 
 
 class BlockScores(NamedTuple):

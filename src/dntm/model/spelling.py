@@ -122,10 +122,18 @@ class Spelling:
     """The strings of a training text, and the fitted weights."""
 
     def __init__(
-        self, counts: Mapping[str, int], known: float, shares: Sequence[FormShares]
+        self,
+        counts: Mapping[str, int],
+        known: float,
+        shares: Sequence[FormShares],
+        ends: float | None = None,
     ) -> None:
-        """`known` is lambda; `shares` has one item for each range of n."""
-        self.counts, self.known, self.shares = counts, known, tuple(shares)
+        """`known` is lambda; `shares` has one item for each range of n.
+
+        With a pretrained core, q is that of its pieces, and a new name ends after a piece with the
+        probability `ends` (`strings`).
+        """
+        self.counts, self.known, self.shares, self.ends = counts, known, tuple(shares), ends
         characters = Counter(character for string in counts for character in string)
         ranked = sorted({*characters, " "}, key=lambda c: (-characters[c], c))
         self._alphabet = Vocabulary(tuple(ranked), entities=0)
@@ -218,17 +226,16 @@ class Spelling:
             share = found.counts.get(" ".join(words), 0) / max(found._total, 1)
             parts.append([share, math.exp(max(spelled.whole, _LOWEST))])
         found.known = _maximize(parts, 2)[0]
-        ranges: list[list[list[float]]] = [[] for _ in equal]
-        for (_, n, own), spelled in zip(events, found.q(w for w, *_ in events), strict=True):
-            if n:
-                whole = math.exp(max(spelled.whole, _LOWEST))
-                ranges[bisect_right(MENTIONS, n)].append([*own, whole])
-        found.shares = tuple(FormShares(*_maximize(own, 4)) for own in ranges)
+        spelled = found.q(words for words, *_ in events)
+        found.shares = fit_shares(
+            (n, own, q.whole) for (_, n, own), q in zip(events, spelled, strict=True) if n
+        )
         return found
 
     def save(self, folder: Path) -> None:
         """Write `spelling.json`."""
         values = {"format_version": FORMAT_VERSION, "known": self.known, "shares": self.shares}
+        values |= {} if self.ends is None else {"ends": self.ends}
         text = json.dumps({**values, "strings": self.counts}, ensure_ascii=False, indent=0)
         write_text(folder / FILE, text + "\n")
 
@@ -245,12 +252,14 @@ class Spelling:
             shares = [FormShares(*map(float, share)) for share in found["shares"]]
             counts = {str(string): int(count) for string, count in found["strings"].items()}
             known = float(found["known"])
+            ends = float(found["ends"]) if "ends" in found else None
+            assert ends is None or 0 < ends < 1
             assert 0 < known < 1 <= min(counts.values(), default=1)
             assert len(shares) == 1 + len(MENTIONS)
             assert all(min(share) > 0 and math.isclose(sum(share), 1) for share in shares)
         except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
             raise ValueError(f"{path} is damaged: {error!r:.200}") from None
-        return cls(counts, known, shares)
+        return cls(counts, known, shares, ends)
 
 
 def mentions_of(
@@ -270,6 +279,19 @@ def mentions_of(
             known[token].add(words)
         elif token not in vocabulary:
             yield string_of([token], vocabulary), Forms()
+
+
+def fit_shares(
+    mentions: Iterable[tuple[int, Sequence[float], float]],
+) -> tuple[FormShares, ...]:
+    """The shares that maximize the likelihood of mentions of known entities.
+
+    Each has the number of earlier mentions, F, [s = last(e)] and W of its string, and log q.
+    """
+    ranges: list[list[list[float]]] = [[] for _ in range(1 + len(MENTIONS))]
+    for n, parts, log_q in mentions:
+        ranges[bisect_right(MENTIONS, n)].append([*parts, math.exp(max(log_q, _LOWEST))])
+    return tuple(FormShares(*_maximize(own, 4)) for own in ranges)
 
 
 def _maximize(events: Sequence[Sequence[float]], parts: int) -> list[float]:

@@ -14,30 +14,57 @@ a sum over the same terms:
 
 The second term is the surprisal of the end of s', which is known only when the next word is read.
 The surprisal of a word therefore does not depend on later words.
+
+If a pretrained core divides words into pieces s = v_1 ... v_m,
+
+    p(s) = p(v_1) ... p(v_m) + p(new entity) q(s) + sum over known e of p(e) r(s | e)
+    q(s) = b(v_1) (1 - c) b(v_2) ... (1 - c) b(v_m) c
+
+b is p without the rows of entities, and c (`Spelling.ends`) is the probability that a new name ends
+after a piece. Words have no such end: any piece can follow. Each factor is conditional on what was
+read so far. For a mention, the pieces are read instead of the entity.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from typing import NamedTuple
+from itertools import chain
 
 import numpy as np
-from jaxtyping import Float
 
-from dntm.corpus.entity_slots import NOBODY, SentenceStrings
-from dntm.corpus.vocabulary import EOS, UNK, entity_rows, is_label, row_of_entity
-from dntm.model.spelling import Forms, Spelled, Spelling, Words
+from dntm.corpus.document import AnonymizedDocument
+from dntm.corpus.entity_slots import (
+    NOBODY,
+    DocumentRows,
+    SentenceStrings,
+    SlotAllocator,
+    encode_sentences,
+    with_strings,
+)
+from dntm.corpus.vocabulary import (
+    EOS,
+    UNK,
+    Vocabulary,
+    entity_rows,
+    is_label,
+    row_of_entity,
+)
+from dntm.model.language_model import (
+    BlockScores,
+    DynamicTextModel,
+    PieceScores,
+    RowScores,
+    score_block,
+)
+from dntm.model.parameters import State
+from dntm.model.scorer import first_rows
+from dntm.model.spelling import Forms, Spelled, Spelling, Words, fit_shares, string_of
 
+FITTED = 2000
+"""Mentions on which the weights of strings are fitted."""
+_ROUNDING = 1e-6
+"""All entities together have at most the probability 1 - _ROUNDING."""
 Surprisals = list[list[float]]
 """The surprisal of every word of every token of a sentence."""
-
-
-class RowScores(NamedTuple):
-    """Log-probabilities that a model assigns before each token of a sentence."""
-
-    first: Float[np.ndarray, "tokens rows"]
-    """Of the rows of special tokens and entities."""
-    word: Float[np.ndarray, " tokens"]
-    """Of the row of the token's first word."""
 
 
 class StringReader:
@@ -71,9 +98,14 @@ class StringReader:
 
     def read(self, sentence: SentenceStrings, models: Sequence[RowScores]) -> list[Surprisals]:
         """The surprisal (nats) of every word of every token, for each model."""
-        strings, tokens = [*sentence.strings, ("",)], [*sentence.tokens, ""]
-        # The end of a sentence is a row and has no spelling.
-        spelled = [*self.spelling.q(sentence.strings), Spelled((-np.inf,), -np.inf)]
+        strings, tokens = list(sentence.strings), list(sentence.tokens)
+        if not sentence.rows[1:]:
+            return [[] for _ in models]
+        if self.spelling.ends is None:  # the end of a sentence is a row and has no spelling
+            strings, tokens = [*strings, ("",)], [*tokens, ""]
+            spelled = [*self.spelling.q(sentence.strings), Spelled((-np.inf,), -np.inf)]
+        else:  # the pieces of each model are added below
+            spelled = [Spelled((0.0,) * len(words), 0.0) for words in strings]
         freed = {e.position: e.slot for e in sentence.evictions if e.entity == NOBODY}
         weights, position, log_q, is_row = [], list[int](), list[float](), list[bool]()
         copies: list[tuple[int, int, float]] = []  # event, row of an entity, share of a form
@@ -96,7 +128,8 @@ class StringReader:
                 copies += [(len(position), other, shares[n - 1]) for other, shares in known]
                 position.append(t)
                 log_q.append(value)
-                is_row.append(sentence.words[t] != UNK and (n == 1 or (whole and n == 2)))
+                has_row = sentence.words[t] != UNK and (n == 1 or (whole and n == 2))
+                is_row.append(has_row or self.spelling.ends is not None)
             if isinstance(token, int) and row != UNK:
                 self._mention(row, token, words)
         found, ends = list[Surprisals](), list[float]()
@@ -105,9 +138,13 @@ class StringReader:
             copied = np.zeros(len(position))
             for event, row, share in copies:
                 copied[event] += first[position[event], row] * share
+            log_word, log_spelled = scores.word[position], np.zeros(len(position))
+            if self.spelling.ends is not None:
+                log_word = np.concatenate([pieces.words() for pieces in scores.pieces])
+                log_spelled = np.concatenate([p.q(self.spelling.ends) for p in scores.pieces])
             with np.errstate(divide="ignore"):
-                q = np.log((first * weights).sum(1))[position] + log_q
-                word = np.where(is_row, scores.word[position], -np.inf)
+                q = np.log((first * weights).sum(1))[position] + log_q + log_spelled
+                word = np.where(is_row, log_word, -np.inf)
                 values = iter(np.logaddexp.reduce([word, q, np.log(copied)]).tolist())
             found.append([])
             before = end
@@ -147,3 +184,95 @@ class StringReader:
             self._entity[row] = entity
         self._weight = self._weight.copy()
         self._weight[row] = weight
+
+
+def score_strings(
+    model: DynamicTextModel, texts: Sequence[DocumentRows], state: State
+) -> BlockScores:
+    """Read some sentences of each text, with the scores from which strings are scored.
+
+    If words are divided into pieces, each text has one sentence. It is read again for each mention,
+    up to the mention and then with the pieces of its words.
+    """
+    found = _score(model, texts, state)
+    if not found.rows or not texts[0].widths:
+        return found
+    copies = [(number, copy) for number, text in enumerate(texts) for copy in _spelled(text)]
+    mentions: Iterator[RowScores] = iter(())
+    if copies:
+        before = state.select([number for number, _ in copies])
+        mentions = iter(_score(model, [copy for _, copy in copies], before).rows)
+    rows = [_by_token(t, own, mentions) for t, own in zip(texts, found.rows, strict=True)]
+    return found._replace(rows=rows)
+
+
+def _score(model: DynamicTextModel, texts: Sequence[DocumentRows], state: State) -> BlockScores:
+    window = model.plan([t.sentences for t in texts], evictions=[t.evictions for t in texts])
+    words = [row for text in texts for sentence in text.strings for row in sentence.words]
+    given = np.array(words, dtype=np.int64) if texts[0].strings else None
+    return score_block(model, window, state, given)
+
+
+def _spelled(text: DocumentRows) -> Iterator[DocumentRows]:
+    """For each mention, the sentence up to it and the pieces of its words."""
+    [rows], [evictions], [strings] = text.sentences, text.evictions, text.strings
+    places = first_rows(text.widths[0]).tolist()
+    for token, place, pieces in zip(strings.tokens, places, strings.pieces, strict=False):
+        if isinstance(token, int):
+            copy = [*rows[: place + 1], *chain.from_iterable(pieces)]
+            here = [eviction for eviction in evictions if eviction.position <= place]
+            yield DocumentRows([copy], [here], strings=[strings._replace(words=copy[1:])])
+
+
+def _by_token(text: DocumentRows, scores: RowScores, mentions: Iterator[RowScores]) -> RowScores:
+    """The scores of the tokens of a sentence, given those of its rows and of its mentions."""
+    [widths], [strings] = text.widths, text.strings
+    if not widths:
+        return scores
+    first, found = first_rows(widths), list[PieceScores]()
+    for token, place, pieces in zip(strings.tokens, first, strings.pieces, strict=True):
+        counts = [len(word) for word in pieces]
+        own = next(mentions) if isinstance(token, int) else scores
+        start = len(own.word) - sum(counts) if isinstance(token, int) else place
+        here = slice(start, start + sum(counts))
+        rows = own.word[here].astype(np.float64)
+        entities = np.exp(own.first[here].astype(np.float64)).sum(1)
+        base = rows - np.log1p(-np.minimum(entities, 1 - _ROUNDING))
+        rows, base = np.add.reduceat([rows, base], first_rows(counts), axis=1)
+        found.append(PieceScores(rows, base, counts))
+    return RowScores(scores.first[first], scores.word[first], found)
+
+
+def fit_pieces(
+    model: DynamicTextModel, vocabulary: Vocabulary, dev: Iterable[AnonymizedDocument]
+) -> Spelling:
+    """The weights of strings for a model of pieces, fitted on the mentions of some documents."""
+    events: list[tuple[int, Sequence[float], PieceScores]] = []
+    names = pieces = 0
+    for document in dev:
+        if names + len(events) >= FITTED:
+            break
+        allocator = SlotAllocator(vocabulary.entities, evicts=True)
+        state, known = model.initial_state(1), dict[int, Forms]()
+        surfaces = iter(document.surfaces)
+        for tokens in document.sentences:
+            spelled = [
+                (t, string_of([t] if isinstance(t, str) else next(surfaces, ["[1]"]), vocabulary))
+                for t in tokens
+            ]
+            encoded = encode_sentences([tokens], vocabulary, allocator)
+            text = with_strings(encoded, [spelled], vocabulary)
+            found = score_strings(model, [text], state)
+            state = found.state
+            for (token, words), own in zip(spelled, found.rows[0].pieces, strict=False):
+                if not isinstance(token, int) or is_label(words[0]):
+                    continue
+                forms = known.setdefault(token, Forms())
+                if forms.mentions:
+                    events.append((forms.mentions, forms.parts(words)[-1], own))
+                else:
+                    names, pieces = names + 1, pieces + sum(own.count)
+                forms.add(words)
+    ends = (names + 1) / (pieces + 2)
+    shares = fit_shares((n, parts, float(own.q(ends)[-1])) for n, parts, own in events)
+    return Spelling({}, 0.5, shares, ends)

@@ -12,7 +12,8 @@ from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.entity_slots import DocumentRows
 from dntm.corpus.vocabulary import BOS, is_label
 from dntm.model.baselines.ngram import NGram
-from dntm.model.strings import RowScores, StringReader
+from dntm.model.language_model import RowScores
+from dntm.model.strings import StringReader
 from dntm.reader.reader import Reader
 from dntm.reader.reading import in_bits
 from dntm.reader.text import as_text

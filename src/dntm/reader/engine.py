@@ -32,21 +32,22 @@ from dntm.corpus.entity_slots import (
     SentenceStrings,
     SlotAllocator,
     encode_sentences,
+    with_strings,
 )
-from dntm.corpus.vocabulary import EOS, Vocabulary
+from dntm.corpus.vocabulary import Vocabulary
 from dntm.files import folder_of
 from dntm.model.checkpoint import best_of
 from dntm.model.extensions.pointer import Pointer
 from dntm.model.fast.window import windows
-from dntm.model.language_model import MEMORY, BlockScores, DynamicTextModel, score_block
+from dntm.model.language_model import MEMORY, BlockScores, DynamicTextModel, RowScores
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer, first_rows
 from dntm.model.spelling import Spelling, string_of
-from dntm.model.strings import RowScores, StringReader
+from dntm.model.strings import StringReader, score_strings
 from dntm.reader.text import PreparedText, Word
 
 SENTENCES = 20
-"""Sentences of a text per window."""
+"""Sentences of a text per window; 1 if the strings of mentions are scored by pieces."""
 _RANKED = 256
 """Tokens whose distributions are in memory at the same time."""
 Precision = Literal["auto", "double", "single"]
@@ -64,7 +65,7 @@ class ModelPair:
     static_name: str
     """What the static model is, in words."""
     spelling: Spelling | None = None
-    """String probabilities; None for a model of pieces, or without spelling.json."""
+    """String probabilities; None without spelling.json."""
 
     @classmethod
     def load(
@@ -86,7 +87,9 @@ class ModelPair:
             other, name = model.model, "the same weights without memory"
         other = other.without({*without, MEMORY}.intersection(other.parts))
         dynamic, other = _for_inference(dynamic, precision), _for_inference(other, precision)
-        spelling = Spelling.load(best_of(folder)) if model.vocabulary.ends else None
+        spelling = Spelling.load(best_of(folder))
+        if spelling is not None and (spelling.ends is None) != model.vocabulary.ends:
+            raise ValueError(f"{folder}: spelling.json is that of another kind of model")
         for term in (*dynamic.ordered_terms, *other.ordered_terms):
             if isinstance(term, Pointer):
                 term.copies_unknown = spelling is None
@@ -163,6 +166,9 @@ class Engine:
     def __init__(self, models: ModelPair) -> None:
         self.models = models
         self.lexicon = Lexicon(models.vocabulary)
+        pieces = models.spelling is not None and models.spelling.ends is not None
+        self.sentences = 1 if pieces else SENTENCES
+        """Sentences of a text per window."""
         counts = models.vocabulary.counts or ()
         self._log_total = math.log(sum(counts) + len(counts)) if counts else 0.0
 
@@ -196,14 +202,9 @@ class Engine:
         encoded = self.encode(([word.token for word in words] for words in sentences), slots)
         if self.models.spelling is None:
             return encoded
-        vocabulary, found = self.models.vocabulary, list[SentenceStrings]()
-        for number, sentence in enumerate(sentences):
-            tokens, rows = [word.token for word in sentence], encoded.sentences[number]
-            strings = [string_of(word.words, vocabulary) for word in sentence]
-            words = [*(vocabulary.row(words[0]) for words in strings), EOS]
-            evictions = encoded.evictions[number]
-            found.append(SentenceStrings(tokens, strings, rows, words, evictions))
-        return replace(encoded, strings=found)
+        vocabulary = self.models.vocabulary
+        strings = [[(w.token, string_of(w.words, vocabulary)) for w in own] for own in sentences]
+        return with_strings(encoded, strings, vocabulary)
 
     def advance(
         self,
@@ -215,17 +216,10 @@ class Engine:
 
         In a `pool` the static model reads at the same time as the dynamic one.
         """
-        sentences, evictions = [t.sentences for t in texts], [t.evictions for t in texts]
-        words = [row for text in texts for sentence in text.strings for row in sentence.words]
-
-        def read(model: DynamicTextModel, state: State) -> BlockScores:
-            window = model.plan(sentences, evictions=evictions)
-            return score_block(model, window, state, np.array(words) if words else None)
-
-        models = self.models
-        submitted = pool and pool.submit(read, models.static, states.static)
-        dynamic = read(models.dynamic, states.dynamic)
-        static = submitted.result() if submitted else read(models.static, states.static)
+        static_model = (self.models.static, texts, states.static)
+        submitted = pool and pool.submit(score_strings, *static_model)
+        dynamic = score_strings(self.models.dynamic, texts, states.dynamic)
+        static = submitted.result() if submitted else score_strings(*static_model)
         return _by_sentence(texts, dynamic, static), States(dynamic.state, static.state)
 
     def read(self, texts: Sequence[PreparedText]) -> Iterator[list[list[SentenceScores]]]:
@@ -235,9 +229,9 @@ class Engine:
         evictions = [text.evictions for text in encoded]
         states = self.initial(len(texts))
         with ThreadPoolExecutor(1) as pool:
-            for window in windows(sentences, SENTENCES, evictions):
+            for window in windows(sentences, self.sentences, evictions):
                 before = States(*(state.select(window.kept) for state in states))
-                some = [encoded[d].part(window.start, SENTENCES) for d in window.documents]
+                some = [encoded[d].part(window.start, self.sentences) for d in window.documents]
                 found, states = self.advance(some, before, pool)
                 scores: list[list[SentenceScores]] = [[] for _ in texts]
                 for document, own in zip(window.documents, found, strict=True):
@@ -303,12 +297,8 @@ def _by_sentence(
         if text.widths:
             scores = [s.by_token(w) for s, w in zip(scores, text.widths, strict=True)]
         if text.strings:
-            both = (
-                zip(*(np.split(c, cuts) for c in m.rows[d]), strict=True) for m in (dynamic, static)
-            )
+            both = (scored.rows[d].split(cuts) for scored in (dynamic, static))
             each = zip(scores, text.strings, zip(*both, strict=True), strict=True)
-            scores = [
-                replace(s, strings=t, others=[RowScores(*o) for o in rows]) for s, t, rows in each
-            ]
+            scores = [replace(s, strings=t, others=rows) for s, t, rows in each]
         found.append(scores)
     return found

@@ -21,7 +21,7 @@ from dntm.corpus.entity_slots import SlotAllocator
 from dntm.corpus.vocabulary import UNK
 from dntm.evaluation.groups import group_of
 from dntm.model.strings import StringReader
-from dntm.reader.engine import SENTENCES, Engine, SentenceScores, States
+from dntm.reader.engine import Engine, SentenceScores, States
 from dntm.reader.meaning import Meanings
 from dntm.reader.reading import (
     END,
@@ -102,7 +102,7 @@ class ReadingBuilder:
         for word in (word for sentence, _ in rest for word in sentence):
             if isinstance(word.token, int):
                 self.names.setdefault(word.token, word.shown)
-        if self.strings is not None:  # computing q together is faster
+        if self.strings and self.strings.spelling.ends is None:  # computing q together is faster
             self.strings.spelling.q(w for s in scores if s.strings for w in s.strings.strings)
         tokens = [list(self._tokens(w, s)) for w, s in zip(words, scores, strict=True)]
         entities = self._entities(tokens, scores) if self._meanings else [()] * len(scores)
@@ -286,7 +286,7 @@ def _parts(
         while window:
             encoded = engine.encode_words([words for words, _ in window], slots)
             [scores], states = engine.advance([encoded], states, pool)
-            read, window = builder.add(scores, window), list(islice(sentences, SENTENCES))
+            read, window = builder.add(scores, window), list(islice(sentences, engine.sentences))
             yield builder.part(read, unit, window[0][0][0].start if window else len(text.text))
 
 

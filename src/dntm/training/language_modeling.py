@@ -32,6 +32,7 @@ from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer
 from dntm.model.spelling import Spelling
+from dntm.model.strings import fit_pieces
 from dntm.training.batches import Hiding, epoch_batches
 from dntm.training.config import Recipe, TrainConfig
 from dntm.training.initial_weights import fit_to_base, initial_model, with_source_counts
@@ -200,10 +201,13 @@ def _validate(state: TrainingState[DynamicTextModel], run: _Run) -> dict[str, fl
 
 def _write_results(trained: DynamicTextModel, run: _Run) -> None:
     """Write the scores of the best weights on dev, the number of parameters, and the spelling."""
-    if run.vocabulary.ends:
-        Spelling.fit(run.train, run.dev, run.vocabulary).save(run.folder.best)
     best = Scorer.load(run.folder.best)
     best.model.to(run.group.device)
+    if run.vocabulary.ends:
+        spelling = Spelling.fit(run.train, run.dev, run.vocabulary)
+    else:
+        spelling = fit_pieces(best.model, run.vocabulary, run.dev)
+    spelling.save(run.folder.best)
     best.model.exchange_memories = trained.exchange_memories
     sizes = {
         "total": parameter_count(best.model.config),
