@@ -58,6 +58,12 @@ class CopyLogits:
             ]
         )
 
+    def exponentials(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """For each part, exp(a - m) of every copy, m of each position, and the rows of `parts`."""
+        for a, rows in self._nonempty():
+            m = a.amax(1)
+            yield (a - m.unsqueeze(1)).exp_(), m, rows
+
     def add_to(
         self, log_p: Float[Tensor, "positions vocabulary"], log_sum: Float[Tensor, " positions"]
     ) -> Float[Tensor, "positions vocabulary"]:
@@ -228,35 +234,37 @@ class OutputLayer(nn.Module):
         log_sum, entropy = m + z.log(), z.log() - s / z
         if query.copies is None:
             return Scores(picked - log_sum, entropy, log_sum)
-        total = torch.logaddexp(log_sum, query.copies.log_sum())
-        log_p = torch.logaddexp(picked, query.copies.log_sum_of(targets)) - total
-        return Scores(log_p, self._entropy_with_copies(query, entropy, log_sum, total), total)
+        total, log_p, start = torch.empty_like(m), torch.empty_like(m), 0
+        for exp, peak, values in query.copies.exponentials():
+            part = slice(start, start := start + len(exp))
+            copied = torch.where(values == targets[part].unsqueeze(1), exp, 0).sum(1).log() + peak
+            total[part] = torch.logaddexp(log_sum[part], exp.sum(1).log() + peak)
+            log_p[part] = torch.logaddexp(picked[part], copied) - total[part]
+            shares = exp.mul_((peak - total[part]).exp().unsqueeze(1))
+            kept = (log_sum - total)[part].exp()
+            change = self._entropy_of_copies(query, part, (shares, values), total[part])
+            entropy[part] = kept * entropy[part] + torch.special.entr(kept) + change
+        return Scores(log_p, entropy, total)
 
-    def _entropy_with_copies(
+    def _entropy_of_copies(
         self,
         query: Query,
-        entropy: Float[Tensor, " tokens"],
-        log_sum: Float[Tensor, " tokens"],
+        part: slice,
+        copies: tuple[Float[Tensor, "tokens copies"], Int[Tensor, " copies"]],
         total: Float[Tensor, " tokens"],
     ) -> Float[Tensor, " tokens"]:
-        """The entropy once copies are added. Only rows that have copies are looked at.
+        """The change of the entropy by the rows that have copies, given as shares and rows.
 
         The vocabulary keeps the share r = exp(log_sum - total). With entr(p) = -p log p,
 
             H <- r H + entr(r) + sum over rows with copies of entr(p after) - entr(r p)
         """
-        assert query.copies is not None
-        entr, found, start = torch.special.entr, [], 0
-        for a, rows in query.copies.parts:
-            part = slice(start, start := start + len(a))
-            kept = (log_sum - total)[part].exp()
-            own, column = torch.unique(rows.clamp(min=0), return_inverse=True)
-            shares = (a - total[part].unsqueeze(1)).exp().masked_fill(rows < 0, 0)
-            copied = shares.new_zeros(len(a), len(own)).index_add(1, column, shares)
-            before = (self._logits_of(query, part, own) - total[part].unsqueeze(1)).exp()
-            change = entr(before + copied) - entr(before)
-            found.append(kept * entropy[part] + entr(kept) + change.sum(1))
-        return torch.cat(found)
+        shares, values = copies
+        own, column = torch.unique(values.clamp(min=0), return_inverse=True)
+        copied = shares.new_zeros(len(shares), len(own)).index_add_(1, column, shares)
+        before = (self._logits_of(query, part, own) - total.unsqueeze(1)).exp_()
+        entr = torch.special.entr
+        return (entr(before + copied) - entr(before)).sum(1)
 
     @torch.no_grad()
     def log_distribution(self, query: Query) -> Float[Tensor, "tokens vocabulary"]:

@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.entity_slots import NOBODY
@@ -136,10 +136,8 @@ class CacheEntries(NamedTuple):
     """The row of w_i."""
     current: Int[np.ndarray, " positions"]
     """The row of w_t."""
-    age: Int[np.ndarray, "positions entries"]
-    """t - i in predicted tokens; below 1 for entries still to come."""
-    hidden: Bool[Tensor, "positions entries"]
-    """Entries that a position cannot see."""
+    seen: Int[np.ndarray, " positions"]
+    """The number of entries before each position: entry i has the age `seen` - i."""
 
 
 def lookup(
@@ -160,20 +158,19 @@ def lookup(
         earlier = sum(len(key) for key, _ in parts)
         # An entry is visible once its value has been read.
         seen = earlier + np.searchsorted(own + 1, at, side="right")
-        age = seen[:, None].astype(np.int32) - np.arange(earlier + len(own), dtype=np.int32)
         found = list(_labels(window, number, parts, own, rows))
         cuts = np.searchsorted(at, [start for start, _ in found[1:]]).tolist()
         for (_, (values, tokens)), *part in zip(found, [0, *cuts], [*cuts, len(at)], strict=True):
             inside = slice(*part)
-            hidden = (age[inside] < 1) | (age[inside] > SIZE) | (values < 0)
+            if part[0] == part[1]:
+                continue
             yield CacheEntries(
                 slice(first + part[0], first + part[1]),
                 keys,
                 indices(values, h),
                 tokens,
                 layout.tokens[layout.read[at[inside]]],
-                age[inside],
-                torch.from_numpy(hidden).to(h.device),
+                seen[inside],
             )
 
 
@@ -240,9 +237,11 @@ class Pointer(Term):
         queries = self.theta * h + (h @ self.W_q.t()) @ self.W_k
         found = torch.cat([queries @ keys.t() for keys in entries.keys], 1)
         # The rest in place: positions times entries may be millions.
-        words, word = torch.unique(values.clamp(min=0), return_inverse=True)
-        fit = torch.addmm(self.v, h, self.W_v.t()) @ x.detach().index_select(0, words).t()
+        words, word = torch.unique(values.clamp(min=-1), return_inverse=True)
+        vectors = x.detach().index_select(0, words.clamp(min=0))
+        fit = torch.addmm(self.v, h, self.W_v.t()) @ vectors.t()
         fit = fit + (h @ self.u + self.b).unsqueeze(1)
+        fit.masked_fill_((words < 0) | ((words == UNK) & (not self.copies_unknown)), MASKED)
         found.add_(fit.index_select(1, word))
         after_entity = (entries.current >= entities.start) & (entries.current < entities.stop)
         kappa = self.kappa[torch.from_numpy(after_entity.astype(np.int64)).to(h.device)]
@@ -251,7 +250,17 @@ class Pointer(Term):
         found.index_put_((position, entry), kappa.index_select(0, position), accumulate=True)
         column, entity = entity_columns(values, z.shape[1])
         found.index_add_(1, column, self.gamma * z.detach().index_select(1, entity))
-        ages = torch.from_numpy(_AGE[np.clip(entries.age, 0, len(_AGE) - 1)]).to(h.device)
-        found.add_(self.r.index_select(0, ages.flatten()).view_as(found))
-        hidden = entries.hidden if self.copies_unknown else entries.hidden | (values == UNK)
-        return found.masked_fill_(hidden, MASKED)
+        return found.add_(self._ages(entries.seen, len(values)))
+
+    def _ages(
+        self, seen: Int[np.ndarray, " positions"], entries: int
+    ) -> Float[Tensor, "positions entries"]:
+        """R of the age of each entry; MASKED if it is still to come or too old.
+
+        All positions have windows of one vector, since the age depends on `seen` - i only.
+        """
+        last = seen.max()
+        age = last - np.arange(last - seen.min() + entries)
+        r = self.r.index_select(0, indices(_AGE[np.clip(age, 0, len(_AGE) - 1)], self.r))
+        r = r.masked_fill(torch.from_numpy((age < 1) | (age > SIZE)).to(r.device), MASKED)
+        return r.unfold(0, entries, 1).index_select(0, indices(last - seen, r))
