@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Collection
 from dataclasses import is_dataclass
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
@@ -42,6 +42,8 @@ COMMANDS = {
 }
 _SEVERAL = ("--entities", "--text-column", "--without")
 """Options with several values. A file may follow the values."""
+_FLAGS = ("--summary", "--words")
+"""Options of `dntm score` without a value."""
 _NAME_WIDTH = 24
 """The widest option, with its values, that tyro prints next to its help text."""
 
@@ -110,16 +112,27 @@ def _files_first(arguments: list[str]) -> list[str]:
     """Move files that follow the values of an option in front of the option.
 
     `--entities none FILE` becomes `FILE --entities none`. Of the values of --text-column, only the
-    last can be a file, and only if no file comes first: columns may have the names of files.
+    last can be a file, and only if no file is given elsewhere: columns may have the names of files.
     """
-    words, given = list(arguments), not "".join(arguments[:1]).startswith("--")
+    words = list(arguments)
     for place in (i for i in reversed(range(len(words))) if words[i] in _SEVERAL):
         values = list(takewhile(lambda w: w == "-" or not w.startswith("-"), words[place + 1 :]))
-        first = 1 if words[place] != "--text-column" else max(1, len(values) - (not given))
-        files = [word for word in values[first:] if word == "-" or Path(word).exists()]
+        first = 1
+        if words[place] == "--text-column":
+            others = [*words[:place], *words[place + 1 + len(values) :]]
+            pairs = pairwise(["--summary", *others])
+            given = any(
+                _is_file(w) for before, w in pairs if before[:2] != "--" or before in _FLAGS
+            )
+            first = max(1, len(values) - (not given))
+        files = [word for word in values[first:] if _is_file(word)]
         kept = [*values[:first], *(word for word in values[first:] if word not in files)]
         words[place : place + 1 + len(values)] = [*files, words[place], *kept]
     return words
+
+
+def _is_file(word: str) -> bool:
+    return word == "-" or Path(word).exists()
 
 
 def _options(command: Any) -> dict[str, tuple[Any, str]]:
