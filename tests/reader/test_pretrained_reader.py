@@ -19,6 +19,7 @@ from dntm.model.parameters import State
 from dntm.model.scorer import Scorer
 from dntm.model.spelling import MENTIONS, FormShares, Spelling, Words
 from dntm.model.strings import fit_pieces, score_strings
+from dntm.reader.comparison import compare
 from dntm.reader.engine import next_token
 from dntm.reader.reader import Reader
 from tests.model.tiny_base import TEXT, build, write_base
@@ -146,6 +147,17 @@ def test_texts_in_a_batch_and_in_a_stream_have_the_same_surprisals(speller: Read
 
     for other in (batch.tokens, stream):
         assert [t.surprisal for t in other] == pytest.approx([t.surprisal for t in alone], abs=1e-9)
+
+
+def test_an_open_vocabulary_counts_every_word_of_a_name(speller: Reader) -> None:
+    sentences: list[list[Token]] = [["it", "saw", 1], [1, "slept"]]
+    surfaces = [["Orla", "Zed"], ["Orla"]]
+    document = AnonymizedDocument(name="x", sentences=sentences, surfaces=surfaces)
+
+    scores = compare(speller, [document])
+
+    assert scores["model"]["words"] == 6
+    assert scores["model"]["nats_per_word"] != pytest.approx(scores["static"]["nats_per_word"])
 
 
 def test_later_words_change_no_surprisal_of_pieces(speller: Reader) -> None:

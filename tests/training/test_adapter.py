@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from dntm.cli.main import main
 from dntm.model.base_model import load_base
 from dntm.model.checkpoint import WEIGHTS, load_tensors
 from dntm.model.config import ModelConfig
@@ -57,8 +58,12 @@ def test_an_adapter_learns_and_resumes_to_the_same_bits(
     assert torch.get_float32_matmul_precision() == "highest"
     assert sum(losses[-5:]) < sum(losses[:5]) - 1
     assert resumes > 1
-    weights = "best/model.safetensors"
-    assert (whole / weights).read_bytes() == (parts / weights).read_bytes()
+    for file in ("best/model.safetensors", "best/spelling.json"):
+        assert (whole / file).read_bytes() == (parts / file).read_bytes()
+    fitted = (whole / "best" / "spelling.json").read_bytes()
+    (whole / "best" / "spelling.json").unlink()
+    main(["spelling", str(whole), "--dataset", str(dataset)])
+    assert (whole / "best" / "spelling.json").read_bytes() == fitted
     assert not (whole / "best" / "vocab.txt").exists()
 
 

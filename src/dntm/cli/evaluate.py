@@ -192,7 +192,7 @@ class Evaluate(Computing):
             with self._reading(model, corpus, evict=True) as (dataset, documents):
                 reader = Reader.from_pretrained(model, precision="single", without=self.without)
                 own, ngram = _trained_on(model, dataset), None
-                if "train" in own.splits:
+                if "train" in own.splits and reader.vocabulary.ends:  # one row per word
                     ngram = NGram.of(own.documents("train"), reader.vocabulary)
                 scores = compare(reader, tqdm(documents, model, unit=" documents"), ngram)
             table |= {f"{model}{self._left_out} {name}": score for name, score in scores.items()}

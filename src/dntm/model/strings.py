@@ -233,8 +233,7 @@ def _by_token(text: DocumentRows, scores: RowScores, mentions: Iterator[RowScore
     for token, place, pieces in zip(strings.tokens, first, strings.pieces, strict=True):
         counts = [len(word) for word in pieces]
         own = next(mentions) if isinstance(token, int) else scores
-        start = len(own.word) - sum(counts) if isinstance(token, int) else place
-        here = slice(start, start + sum(counts))
+        here = slice(place, place + sum(counts))
         rows = own.word[here].astype(np.float64)
         entities = np.exp(own.first[here].astype(np.float64)).sum(1)
         base = rows - np.log1p(-np.minimum(entities, 1 - _ROUNDING))
