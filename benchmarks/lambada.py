@@ -154,8 +154,8 @@ class Lambada:
         for passage, text, slot, *p in zip(passages, texts, slots, *both, strict=True):
             forms: dict[int, Forms] = {}
             for word in text.mentions():
-                known = forms.get(int(word.token), Forms())
-                forms[int(word.token)] = known.after(string_of(word.words, self._vocabulary))
+                own = forms.setdefault(int(word.token), Forms())
+                own.add(string_of(word.words, self._vocabulary))
             in_rows = {row_of_entity(s): forms[slot.occupant(s)] for s in slot.occupied()}
             [answer] = string_of((passage.answer,), self._vocabulary)
             dynamic, static = (self._rank(own, answer, in_rows) for own in p)
@@ -172,8 +172,10 @@ class Lambada:
         for row, own in forms.items():
             shares = self._spelling.shares_after(own.mentions)
             weight[row] = shares.new
-            for form, share in own.strings(shares).items():
-                copies[form[0]] = copies.get(form[0], 0.0) + float(p[row]) * share
+            for word in own.words:
+                parts = zip(shares, own.parts((word,))[0], strict=False)
+                share = sum(a * part for a, part in parts)
+                copies[word] = copies.get(word, 0.0) + float(p[row]) * share
         new = float(p[: self._first] @ weight)
         words = p[self._first :] + new * self._q
         unknown: dict[str, float] = {}

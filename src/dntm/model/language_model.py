@@ -164,7 +164,7 @@ class PieceScores(NamedTuple):
     """In the softmax over all rows."""
     base: Float[np.ndarray, " words"]
     """In the softmax without the rows of entities."""
-    count: Sequence[int]
+    lengths: Sequence[int]
     """The number of pieces."""
 
     def words(self) -> Float[np.ndarray, " events"]:
@@ -174,7 +174,7 @@ class PieceScores(NamedTuple):
 
     def q(self, ends: float) -> Float[np.ndarray, " events"]:
         """The same under q: a name ends after a piece with probability `ends`."""
-        found = np.cumsum(self.base) + (np.cumsum(self.count) - 1) * np.log1p(-ends)
+        found = np.cumsum(self.base) + (np.cumsum(self.lengths) - 1) * np.log1p(-ends)
         return np.append(found, found[-1] + np.log(ends))
 
 

@@ -264,7 +264,8 @@ class OutputLayer(nn.Module):
         copied = shares.new_zeros(len(shares), len(own)).index_add_(1, column, shares)
         before = (self._logits_of(query, part, own) - total.unsqueeze(1)).exp_()
         entr = torch.special.entr
-        return (entr(before + copied) - entr(before)).sum(1)
+        change: Tensor = (entr(before + copied) - entr(before)).sum(1)
+        return change
 
     @torch.no_grad()
     def log_distribution(self, query: Query) -> Float[Tensor, "tokens vocabulary"]:

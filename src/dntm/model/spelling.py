@@ -226,9 +226,10 @@ class Spelling:
             share = found.counts.get(" ".join(words), 0) / max(found._total, 1)
             parts.append([share, math.exp(max(spelled.whole, _LOWEST))])
         found.known = _maximize(parts, 2)[0]
-        spelled = found.q(words for words, *_ in events)
+        known = [(words, n, own) for words, n, own in events if n]
+        each = found.q(words for words, *_ in known)
         found.shares = fit_shares(
-            (n, own, q.whole) for (_, n, own), q in zip(events, spelled, strict=True) if n
+            (n, own, q.whole) for (_, n, own), q in zip(known, each, strict=True)
         )
         return found
 

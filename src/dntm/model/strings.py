@@ -270,7 +270,7 @@ def fit_pieces(
                 if forms.mentions:
                     events.append((forms.mentions, forms.parts(words)[-1], own))
                 else:
-                    names, pieces = names + 1, pieces + sum(own.count)
+                    names, pieces = names + 1, pieces + sum(own.lengths)
                 forms.add(words)
     ends = (names + 1) / (pieces + 2)
     shares = fit_shares((n, parts, float(own.q(ends)[-1])) for n, parts, own in events)
