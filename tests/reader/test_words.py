@@ -58,7 +58,7 @@ def test_words_join_with_split_and_their_sums_agree(reader: Reader, number: int)
 def test_the_parts_of_a_long_text_have_the_rows_of_the_whole(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dntm.reader.streaming.SENTENCES", 2)
+    monkeypatch.setattr("dntm.reader.engine.SENTENCES", 2)
     story = "\n\n".join(STORIES)
     whole, lazy = reader.read(story), reader.prepare(story, lazily=True)
 

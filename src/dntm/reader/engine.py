@@ -166,11 +166,14 @@ class Engine:
     def __init__(self, models: ModelPair) -> None:
         self.models = models
         self.lexicon = Lexicon(models.vocabulary)
-        pieces = models.spelling is not None and models.spelling.ends is not None
-        self.sentences = 1 if pieces else SENTENCES
-        """Sentences of a text per window."""
         counts = models.vocabulary.counts or ()
         self._log_total = math.log(sum(counts) + len(counts)) if counts else 0.0
+
+    @property
+    def sentences(self) -> int:
+        """Sentences of a text per window."""
+        spelling = self.models.spelling
+        return SENTENCES if spelling is None or spelling.ends is None else 1
 
     def log_frequency(self, row: int) -> float | None:
         """Log share of a row in the training text, add-one smoothed; None without counts."""
