@@ -190,7 +190,7 @@ def test_errors_name_the_problem(
 
     missing = fails(capsys, "read", "She met Ann.", "--model", model)
     assert "She met Ann.: no such file or folder" in missing
-    assert "dntm read -" in missing
+    assert "standard input" in missing
     for command in (("read",), ("continue",), ("fill", "[]", "--history")):
         assert "is a folder, expected a file" in fails(capsys, *command, tmp_path, "--model", model)
     assert "empty" in fails(capsys, "read", tmp_path / "empty.txt", "--model", model)
@@ -199,6 +199,11 @@ def test_errors_name_the_problem(
     assert "--coref-model" in fails(capsys, *resolved)
     assert "has no document 2" in fails(capsys, "read", story, "--model", model, "--document", "2")
     assert "is missing" in fails(capsys, "read", story, "--model", tmp_path)
+    assert "no such folder" in fails(capsys, "read", story, "--model", tmp_path / "none")
+    assert "no such folder" in fails(capsys, "evaluate", tmp_path / "none")
+    before = story.read_text()
+    assert "is an input file" in fails(capsys, "read", story, "--output", story, "--model", model)
+    assert story.read_text() == before
     assert "no file given" in fails(capsys, "score", "--model", model)
     assert "top is 0" in fails(capsys, "fill", "She []", "--top", "0", "--model", model)
     assert "document is 0" in fails(capsys, "read", story, "--model", model, "--document", "0")

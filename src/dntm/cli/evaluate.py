@@ -121,6 +121,8 @@ class Evaluate(Computing):
             run = Path(model)
             given = Path(corpus) if corpus else self.dataset or _own_dataset(run)
             if given is None:
+                if not run.exists():
+                    raise ValueError(f"{run}: no such folder, expected a run folder")
                 raise ValueError(f"the training dataset of {run} is not known: pass --dataset")
             dataset = Dataset.open(given).check_content()
             yield dataset, documents_of(dataset, self.split)

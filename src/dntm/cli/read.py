@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from dntm.cli.runs import aligned, printable
-from dntm.cli.texts import File, ReaderOptions, Shared
+from dntm.cli.texts import File, ReaderOptions, Shared, check_output
 from dntm.corpus.text import as_prose, spaces_before
 from dntm.evaluation.groups import Group
 from dntm.files import write_text
@@ -50,6 +50,7 @@ class Read:
 
     def run(self) -> None:
         """Read and print."""
+        check_output(self.output, self.source)
         text, kinds = self.options.text(self.source, self.document)
         reader = self.options.reader("auto" if self.format == "json" else "single")
         prepared = reader.prepare(text, kinds)

@@ -162,8 +162,7 @@ def as_path(source: str) -> Iterator[Path]:
     """The path of a source; standard input is copied to a file to detect its format."""
     if source != "-":
         if not Path(source).exists():
-            how = 'pass texts on standard input: echo "TEXT" | dntm read -'
-            raise ValueError(f"{source}: no such file or folder ({how})")
+            raise ValueError(f"{source}: no such file or folder (- reads from standard input)")
         yield Path(source)
         return
     with TemporaryDirectory() as folder:
@@ -171,6 +170,12 @@ def as_path(source: str) -> Iterator[Path]:
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         yield path
+
+
+def check_output(output: Path | None, *sources: str) -> None:
+    """Refuse to replace an input file by the output."""
+    if output and output.exists() and any(Path(s).exists() and output.samefile(s) for s in sources):
+        raise ValueError(f"--output {output} is an input file, expected another file")
 
 
 Shared = Annotated[ReaderOptions, tyro.conf.arg(name="")]
@@ -298,7 +303,7 @@ class Serve(ModelOptions):
     port: int = 8321
     """Port to listen on; 0: any free port."""
     browser: bool = True
-    """Open the page in a browser, unless --no-browser is given."""
+    """Open the page in a browser; --no-browser: only serve it."""
     threads: int = 2
     """Number of worker threads; each reads one text at a time."""
 

@@ -128,6 +128,8 @@ def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:
 
 
 def _require(directory: Path, *names: str) -> None:
+    if not directory.exists():
+        raise ValueError(f"{directory}: no such folder, expected a run folder or a checkpoint")
     for name in names:
         if not (directory / name).is_file():
             raise ValueError(f"{directory / name} is missing, expected a folder with a checkpoint")
