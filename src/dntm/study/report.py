@@ -98,7 +98,7 @@ def _summary(results: StudyResults, found: Sequence[Claim]) -> Iterator[str]:
     yield "The experiments of Kobayashi, Okazaki and Inui (IJCNLP 2017)."
     planned, finished = len(results.config.runs), len(results.runs)
     seconds = sum(session["seconds"] for run in results.runs for session in run.sessions)
-    yield f"{finished} of {planned} runs are finished; they took {_duration(seconds)}."
+    yield f"{finished} of {planned} runs are finished; they took {_duration(seconds)} in total."
     if results.missing:
         yield f"Missing: {listed([run.name for run in results.missing])}."
     if results.pretraining:
@@ -111,7 +111,8 @@ def _summary(results: StudyResults, found: Sequence[Claim]) -> Iterator[str]:
         yield f"The models have between {min(seeds)} and {max(seeds)} finished seeds."
     hold = sum(claim.verdict == "holds" for claim in found)
     tested = sum(claim.verdict != "not tested" for claim in found)
-    yield f"{hold} of {tested} tested claims hold."
+    if tested:
+        yield f"{hold} of {tested} tested claims hold."
 
 
 def _duration(seconds: float) -> str:
