@@ -41,7 +41,11 @@ _Scored = tuple[TokenReading, float]
 
 
 class Reader:
-    """A trained model and a static model, ready to read texts."""
+    """A trained model and a static model, ready to read texts.
+
+    `entities` is "chains", "names", "unknown", "inline", "resolver", "none" or several of them; if
+    omitted, annotated chains, or else names and unknown words (see docs/reading.md).
+    """
 
     def __init__(self, models: ModelPair, resolver: Resolver | None = None) -> None:
         self.models = models
