@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import dntm.model
+from dntm.model import context_encoder
 from dntm.model.config import Extension, Merging, Variant
+from dntm.model.extensions import reference as extensions_reference
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.reference import Entity, Reference
 from tests.model.small import (
@@ -109,6 +111,12 @@ def test_extensions_agree_with_their_reference(
     # The reference recomputes the states of EntityNLM, so it cannot truncate their gradients.
     size = 20 if "entity-nlm" in extensions else 3
     assert_agrees(build(variant, "attention", extensions), DOCUMENTS, size)
+
+
+def test_word_attention_has_a_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (context_encoder, extensions_reference):
+        monkeypatch.setattr(module, "REACH", 2)
+    assert_agrees(build("both", "attention", ("word-attention",)), DOCUMENTS, 3)
 
 
 @pytest.mark.parametrize("variant", get_args(Variant))

@@ -15,21 +15,34 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from dntm.model.core import LSTM
 
+REACH = 100
+"""Encoders that look at a sentence again see this many tokens on each side of a mention."""
+
 
 class SentenceWords(NamedTuple):
-    """The tokens of each mention's sentence, for encoders that look at them again."""
+    """The tokens around each mention in its sentence, for encoders that look at them again."""
 
     rows: Int[np.ndarray, "mentions time"]
-    """Vocabulary rows; <unk> where a sentence is shorter."""
+    """Vocabulary rows; <unk> for tokens out of reach."""
     x: Float[Tensor, "mentions time embedding_dim"]
     """Their static embeddings."""
     distance: Int[np.ndarray, "mentions time"]
     """From the mention, which itself has 0."""
+
+
+def around(
+    position: Int[np.ndarray, " mentions"], lengths: Int[np.ndarray, " mentions"]
+) -> tuple[Int[np.ndarray, "mentions time"], Bool[np.ndarray, "mentions time"]]:
+    """Positions near each mention in a sentence of this length, and whether they are in reach."""
+    width = min(int(lengths.max(initial=0)), 2 * REACH + 1)
+    first = np.clip(position - REACH, 0, np.maximum(lengths - width, 0))
+    time = first[:, None] + np.arange(width)
+    return time, (time < lengths[:, None]) & (np.abs(time - position[:, None]) <= REACH)
 
 
 class ContextEncoder(nn.Module):

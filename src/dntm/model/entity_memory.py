@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from dntm.corpus.entity_slots import NOBODY
 from dntm.corpus.vocabulary import UNK
 from dntm.model.config import ModelConfig
-from dntm.model.context_encoder import ContextEncoder, SentenceWords
+from dntm.model.context_encoder import ContextEncoder, SentenceWords, around
 from dntm.model.core import CarriedState, Core, Dropout
 from dntm.model.dynamic_embedding import add_dynamic_terms
 from dntm.model.fast.layout import Level, Rest, indices
@@ -123,7 +123,7 @@ class EntityMemory(nn.Module):
             rests = [level.rests[direction] for level in window.levels]
             ahead.append(_per_level(ragged_lstm(x, weights, call.widths), rests))
         for level, *begins in zip(window.levels, *ahead, strict=True):
-            around = []
+            adjacent_h = []
             for rest, weights, (adjacent, before) in zip(
                 level.rests, directions, begins, strict=True
             ):
@@ -134,9 +134,9 @@ class EntityMemory(nn.Module):
                 h = adjacent
                 if len(x):
                     h = torch.cat((adjacent, ragged_lstm(x, weights, call.widths, before).h))
-                around.append(h.index_select(0, indices(rest.adjacent, h)))
+                adjacent_h.append(h.index_select(0, indices(rest.adjacent, h)))
             read_again = partial(sentence_words, window, level, words[0])
-            contexts = self.encoder.contexts(around[0], around[1], read_again)  # Eq. 6
+            contexts = self.encoder.contexts(*adjacent_h, read_again)  # Eq. 6
             inputs = merger.inputs(dropout(contexts))
             for merge in level.merges:
                 merged = inputs.index_select(0, indices(merge.contexts, inputs))
@@ -152,9 +152,9 @@ def sentence_words(
     layout = window.layout
     starts = np.searchsorted(layout.sentence, level.sentence)
     lengths = np.searchsorted(layout.sentence, level.sentence, side="right") - starts
-    time = np.arange(lengths.max(initial=0))
+    time, seen = around(level.position, lengths)
     places = layout.read[np.minimum(starts[:, None] + time, len(layout.read) - 1)]
-    rows = np.where(time < lengths[:, None], layout.tokens[places], UNK)
+    rows = np.where(seen, layout.tokens[places], UNK)
     x = words.index_select(0, indices(places.ravel(), words)).view(*places.shape, -1)
     return SentenceWords(rows, x, np.abs(time - level.position[:, None]))
 

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import BOS, EOS, SPECIALS, UNK
 from dntm.model.config import Merging
-from dntm.model.context_encoder import ContextEncoder, SentenceWords
+from dntm.model.context_encoder import ContextEncoder, SentenceWords, around
 from dntm.model.extensions.naming import Naming
 from dntm.model.extensions.word_attention import WordAttention
 from dntm.model.fast.layout import Segment, indices, lay_out_ragged
@@ -149,12 +149,13 @@ class SentenceCompletion(nn.Module):
         words, lengths = np.concatenate(sentences), np.array([len(s) for s in sentences])
         starts = np.cumsum(lengths) - lengths
         sentence = np.searchsorted(starts, gaps, side="right") - 1
-        time = np.arange(lengths.max())
+        position = gaps - starts[sentence]
+        time, seen = around(position, lengths[sentence])
         here = np.minimum(starts[sentence, None] + time, len(words) - 1)
-        rows = np.where(time < lengths[sentence, None], words[here], UNK)
+        rows = np.where(seen, words[here], UNK)
         rows[rows >= len(self.x)] = UNK
         x = nn.functional.embedding(indices(rows, self.x), self.x)
-        return SentenceWords(rows, x, np.abs(time - (gaps - starts[sentence])[:, None]))
+        return SentenceWords(rows, x, np.abs(time - position[:, None]))
 
     def _read(
         self,

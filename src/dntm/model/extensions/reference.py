@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import gelu, normalize, rms_norm
 
 from dntm.corpus.vocabulary import BOS, entity_rows
+from dntm.model.context_encoder import REACH
 from dntm.model.extensions.unseen_pooling import LATER
 from dntm.model.extensions.word_attention import DISTANCES
 from dntm.model.reference import Entity, Reference, State, Token
@@ -38,7 +39,8 @@ class ExtendedReference(Reference):
             return super().context(x, rows, position)
         p = {n: self.p[f"encoder.{n}"] for n in ("w", "u", "Q", "K", "r", "W_hd", "b_d")}
         around, first = self.around(x, position), entity_rows(self.config.entities).stop
-        read = [j for j, row in enumerate(rows) if row >= first and j != position]
+        near = range(max(position - REACH, 0), min(position + REACH + 1, len(rows)))
+        read = [j for j in near if rows[j] >= first and j != position]
         a = torch.zeros_like(x[0])
         if read:
             query = p["u"] + p["K"].t() @ (p["Q"] @ around)
