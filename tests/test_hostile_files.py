@@ -14,7 +14,8 @@ from safetensors.torch import load_file
 from dntm.corpus.dataset import content_hash
 from dntm.model.checkpoint import save_tensors
 from dntm.training.run_folder import RunFolder
-from tests.cli.running import fails, run
+from tests.cli.running import fails, run, stories
+from tests.torture.saved import copied
 
 SIZES = [f"--model.{name}-dim=4" for name in ("embedding", "hidden", "encoder", "context")]
 DEEP = "[" * 100_000
@@ -30,16 +31,9 @@ Edit = Callable[[dict[str, Any]], object]
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset, a run on it that was stopped before its last epoch, and a pretraining run."""
     folder = tmp_path_factory.mktemp("made")
-    (folder / "text").mkdir()
-    for split, count in (("train", 6), ("dev", 2), ("test", 2)):
-        chains = {
-            "sentences": [["Ann", "met", "Bo"], ["she", "left"]],
-            "clusters": [[[0, 0], [3, 3]]],
-        }
-        lines = [json.dumps({"doc_key": f"{split}{i}", **chains}) for i in range(count)]
-        (folder / "text" / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    sentences = [["Ann", "met", "Bo"], ["she", "left"]]
+    stories(folder / "text", sentences, [[[0, 0], [3, 3]]]).rename(folder / "dataset")
     (folder / "words.txt").write_text("Ann met Bo. She left. A dog barked at the cat.\n" * 40)
-    run("data", "build", folder / "text", "--output-dir", folder / "dataset", "--max-entities", "3")
     run("train", "--dataset", folder / "dataset", "--output-dir", folder / "run", *SIZES,
         "--training.epochs=1")  # fmt: skip
     run("pretrain", "--text", folder / "words.txt", "--output-dir", folder / "pretraining",
@@ -51,10 +45,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def copy(made: Path, tmp_path: Path) -> Path:
     """The same to be damaged; the run reads the dataset beside it."""
-    shutil.copytree(made, tmp_path / "made")
-    settings = tmp_path / "made" / "run" / "config.yaml"
-    settings.write_text(settings.read_text().replace(str(made), str(tmp_path / "made")))
-    return tmp_path / "made"
+    return copied(made, tmp_path / "made")
 
 
 def edit(path: Path, change: Edit) -> None:
@@ -173,6 +164,7 @@ def test_a_pretraining_run_is_told_from_a_language_model(copy: Path, capsys: Cap
     commands: tuple[Command, ...] = (
         ("export", pretraining, "--output-dir", copy / "new"),
         ("read", "--model", pretraining, copy / "words.txt"),
+        ("fill", "She sat at the [].", "--model", pretraining),
     )
     for command in commands:
         assert "pretrain" in sentence(capsys, *command).replace(str(pretraining), "")
@@ -194,16 +186,25 @@ def test_an_output_folder_that_is_a_loop_of_links_is_refused(copy: Path, capsys:
         assert str(copy / "one") in sentence(capsys, *command)
 
 
-def test_a_document_without_a_sentence_is_refused(copy: Path, capsys: Capture) -> None:
-    with (copy / "dataset" / "train.jsonl").open("a") as file:
-        file.write('{"name": "empty", "sentences": [], "surfaces": []}\n')
+@pytest.mark.parametrize(
+    ("split", "sentences", "problem"),
+    [
+        ("train", "[]", "line 7: not a document: expected at least one sentence"),
+        ("dev", "[[7]]", "line 3: entity 7 has no row in the vocabulary, expected 1 to 3"),
+    ],
+)
+def test_a_malformed_document_of_a_dataset_is_named(
+    copy: Path, capsys: Capture, split: str, sentences: str, problem: str
+) -> None:
+    with (copy / "dataset" / f"{split}.jsonl").open("a") as file:
+        file.write(f'{{"name": "odd", "sentences": {sentences}, "surfaces": []}}\n')
     information = copy / "dataset" / "dataset.json"
     edit(information, lambda d: d.update(content_hash=content_hash(copy / "dataset")))
     new = ("--output-dir", copy / "new", "--training.batch=1")
 
     said = sentence(capsys, "train", "--dataset", copy / "dataset", *new, *SIZES)
 
-    assert "train.jsonl, line 7: not a document: expected at least one sentence" in said
+    assert f"{split}.jsonl, {problem}" in said
 
 
 def test_half_a_character_in_a_name_is_malformed_and_can_be_skipped(
@@ -217,7 +218,9 @@ def test_half_a_character_in_a_name_is_malformed_and_can_be_skipped(
     run(*command, "--on-error", "skip")
 
     assert "train.jsonl, line 7" in said
-    assert "1 malformed documents skipped" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"skipped: {copy / 'text' / 'train.jsonl'}, line 7: " in error
+    assert "1 malformed documents skipped" in error
 
 
 def test_a_document_is_shown_without_what_would_steer_the_terminal(

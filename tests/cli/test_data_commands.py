@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -75,20 +74,6 @@ def test_a_document_outside_the_split_is_named(
     error = fails(capsys, "data", "show", dataset, "--document", "9")
 
     assert "document 9 of split 'train', expected 1 to 2" in error
-
-
-def test_malformed_documents_are_left_out_on_request_and_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    good = {"doc_key": "a", "sentences": [["b"]], "clusters": []}
-    source = tmp_path / "train.jsonl"
-    source.write_text(json.dumps(good) + "\n{broken\n")
-
-    run("data", "build", source, "--output-dir", tmp_path / "x", "--on-error", "skip")
-
-    error = capsys.readouterr().err
-    assert f"skipped: {source}, line 2: not JSON" in error
-    assert "1 malformed documents skipped" in error
 
 
 def test_help_and_unknown_commands(capsys: pytest.CaptureFixture[str]) -> None:

@@ -209,15 +209,6 @@ def test_errors_name_the_problem(
     assert "document is 0" in fails(capsys, "read", story, "--model", model, "--document", "0")
 
 
-def test_fill_refuses_a_pretraining_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("config.json", "vocab.txt", "model.safetensors"):
-        (tmp_path / name).write_text('{"model_type": "dntm-encoder"}', encoding="utf-8")
-
-    error = fails(capsys, "fill", "She sat at the [].", "--model", tmp_path)
-
-    assert "this is a pretrained encoder" in error
-
-
 HELP = """
 import sys
 from dntm.cli.main import COMMANDS, main

@@ -73,12 +73,11 @@ def test_a_summary_has_one_row_per_stimulus_and_empty_cells_for_missing_regions(
 
 
 def test_minimal_pairs_have_differences_and_an_accuracy_for_each_group(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bad").touch()  # a column can have the name of a file
     pairs = [("a", "The man sat.", "Man the sat."), ("b", "She left.", "Left she she."),
-             ("a", "He kept Ann.", "He river river Ann, a.")]  # fmt: skip
+             ("a", "He kept Ann.", "He river river Ann, a."),
+             ("equal", "The man sat.", "The man sat.")]  # fmt: skip
     objects = [{"term": t, "n": 0.1, "good": g, "bad": b} for t, g, b in pairs]
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(json.dumps(o) + "\n" for o in objects))
@@ -89,7 +88,7 @@ def test_minimal_pairs_have_differences_and_an_accuracy_for_each_group(
 
     printed = capsys.readouterr()
     rows, reader = read(printed.out), Reader.from_pretrained(model)
-    right: dict[str, list[bool]] = {"a": [], "b": [], "all": []}
+    right: dict[str, list[bool]] = {"a": [], "b": [], "equal": [], "all": []}
     for row, (term, good, bad) in zip(rows, pairs, strict=True):
         first, second = reader.read(good).surprisal, reader.read(bad).surprisal
         assert float(row["good_surprisal"]) == pytest.approx(first, abs=1e-6)
@@ -100,6 +99,7 @@ def test_minimal_pairs_have_differences_and_an_accuracy_for_each_group(
         right["all"].append(second > first)
     lines = [line.split()[:3] for line in printed.err.splitlines() if line.split()[0] in right]
     assert lines == [[k, str(len(v)), f"{sum(v) / len(v):.3f}"] for k, v in right.items()]
+    assert right["equal"] == [False]
 
 
 def test_a_column_of_the_table_keeps_its_name_and_ours_gets_a_prefix(
@@ -181,14 +181,3 @@ def test_a_column_may_have_the_name_of_a_file(
 
     [row] = read(Path("out.tsv").read_text(), "\t")
     assert float(row["bad_surprisal"]) > 0
-
-
-def test_equal_texts_are_no_correct_pair(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "pairs.csv"
-    path.write_text("good,bad\nThe man sat.,The man sat.\nShe left.,She left.\n")
-
-    run("score", path, "--text-column", "good", "bad", "--model", model)
-
-    assert capsys.readouterr().err.splitlines()[-1].split() == ["all", "2", *["0.000"] * 6]

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 import dntm
-from dntm.corpus.dataset import content_hash
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.training import processes, run_folder
@@ -208,23 +207,6 @@ def test_unknown_options_and_settings_are_named(
     assert "unknown setting 'training.epoch'" in fails(capsys, *start, "--config", settings)
     assert "epochs is 0" in fails(capsys, *start, "--training.epochs", "0")
     assert not (tmp_path / "x").exists()
-
-
-def test_a_dataset_with_an_entity_outside_the_vocabulary_is_refused(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for path in dataset.iterdir():
-        (copy / path.name).write_bytes(path.read_bytes())
-    (copy / "dev.jsonl").write_text('{"name": "x", "sentences": [[7]], "surfaces": []}\n')
-    information = json.loads((copy / "dataset.json").read_text())
-    information["content_hash"] = content_hash(copy)
-    (copy / "dataset.json").write_text(json.dumps(information))
-
-    error = fails(capsys, "train", "--dataset", copy, "--output-dir", tmp_path / "x", *SMALL)
-
-    assert "dev.jsonl, line 1: entity 7 has no row in the vocabulary, expected 1 to 3" in error
 
 
 FULL_DISK = """

@@ -153,15 +153,6 @@ def test_a_dataset_of_the_same_name_is_not_overwritten_by_accident(tmp_path: Pat
         build(source, tmp_path / "out")
 
 
-def test_an_entity_without_a_row_is_named_when_documents_are_read(tmp_path: Path) -> None:
-    build(corpus(tmp_path / "c"), tmp_path / "out")
-    path = tmp_path / "out" / "dev.jsonl"
-    path.write_text(path.read_text() + '{"name":"x","sentences":[[9]],"surfaces":[]}\n')
-
-    with pytest.raises(InputError, match=r"dev.jsonl, line 2: entity 9 has no row"):
-        list(Dataset.open(tmp_path / "out").documents("dev"))
-
-
 def test_few_entities_with_very_many_mentions_are_warned_about(tmp_path: Path) -> None:
     source = tmp_path / "train.jsonl"
     words = [["Ann", "left"]] * 10

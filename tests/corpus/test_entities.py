@@ -21,9 +21,9 @@ NAMED = (
 NAMES = Lexicon(Vocabulary(tuple(NAMED.split()), entities=9))
 
 
-def entities(text: str, *kinds: str, lexicon: Lexicon = LEXICON) -> list[list[str]]:
+def entities(text: str, lexicon: Lexicon = LEXICON) -> list[list[str]]:
     """The mentions of each entity, entities by first appearance."""
-    reader = EntityFinder(lexicon, kinds or ("names", "unknown"))
+    reader = EntityFinder(lexicon, ("names", "unknown"))
     found: dict[int | None, list[str]] = {}
     for words in document_of(text).sentences:
         for start, end, entity in reader.read(words):
@@ -117,10 +117,3 @@ def test_a_capital_inside_a_sentence_makes_a_known_word_a_name_unless_it_was_sma
 
     assert entities(inside, lexicon=CHINA) == [["John", "John"], ["China", "China"]]
     assert entities(small, lexicon=CHINA) == [["China"]]
-
-
-def test_kinds_are_found_on_their_own() -> None:
-    text = "He met Ann at zork and Ann."
-
-    assert entities(text, "names") == [["Ann", "Ann"]]
-    assert entities(text, "unknown") == [["Ann", "Ann"], ["zork"]]

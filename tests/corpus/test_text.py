@@ -117,7 +117,3 @@ def test_a_very_large_file_becomes_several_documents(
     documents = read(path, "file")
 
     assert [(d.name, d.part) for d in documents] == [("large.txt", part) for part in "123"]
-
-
-def test_prose_has_no_space_at_a_hyphen() -> None:
-    assert text.as_prose("the Fenwick - Smythe".split()) == "the Fenwick-Smythe"

@@ -162,24 +162,6 @@ def test_at_first_the_memory_changes_nothing(base: BaseModel) -> None:
     assert found[0] == pytest.approx(found[1], abs=1e-12)
 
 
-def test_words_have_the_probabilities_of_transformers(base: BaseModel) -> None:
-    from transformers import AutoModelForCausalLM
-
-    words = AnonymizedDocument(name="words", sentences=[["the", "heron"], ["it", "rained", "."]])
-    model = build(base)
-    with torch.no_grad():
-        model.terms["entity-rows"].get_parameter("b").fill_(-1e4)
-    [scores] = Scorer(model, base.vocabulary(3)).score([words])
-
-    ids = [base.start, *base.divide(" the heron it rained.")]
-    plain = AutoModelForCausalLM.from_pretrained(base.name, dtype=torch.float64)
-    with torch.no_grad():
-        log_p = plain(torch.tensor([ids])).logits[0].log_softmax(1)
-    expected = log_p[range(len(ids) - 1), ids[1:]]
-
-    assert float(scores.sum()) == pytest.approx(float(expected.sum()), abs=1e-9)
-
-
 def test_a_word_has_the_probability_of_all_its_pieces(base: BaseModel) -> None:
     model, vocabulary = build(base), base.vocabulary(3)
     rows = encode(DOCUMENT, vocabulary)

@@ -152,28 +152,6 @@ def test_p_sums_to_one(history: SentenceStrings) -> None:
     assert total(probability, spelled) + rows[EOS] == pytest.approx(1)
 
 
-def test_surprisals_do_not_depend_on_later_words() -> None:
-    reader = StringReader(SPELLING, 3)
-    reader.read(HISTORY["some slots are free"], [scores(5, 1)])
-    given = scores(2, 3)
-    long, short = (
-        reader.copy().read(sentence((entity, string)), [given])[0]
-        for entity, string in ((1, "b a b"), (2, "b"))
-    )
-
-    assert long[0][0] == pytest.approx(short[0][0])
-    assert len(long[0]) == 3
-
-
-def test_a_known_form_is_likelier_than_a_new_one() -> None:
-    reader, given = StringReader(SPELLING, 3), scores(2, 3)
-    first = reader.copy().read(sentence((1, "bb bb")), [given])[0]
-    reader.read(sentence((1, "bb bb")), [given])
-    again = reader.read(sentence((1, "bb bb")), [given])[0]
-
-    assert sum(again[0]) < sum(first[0]) - 3
-
-
 @pytest.mark.parametrize(("entity", "form"), [(1, "b a"), (2, "b")])
 def test_an_entity_keeps_its_forms_when_another_one_has_the_same_word(
     entity: int, form: str

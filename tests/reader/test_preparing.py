@@ -156,6 +156,6 @@ def test_chains_of_plain_text_and_unknown_kinds_are_refused(reader: Reader) -> N
 
 
 def test_prose_is_written_without_needless_spaces() -> None:
-    words = ["She", "did", "n't", "say", '"', "no", '"', "(", "Bo", "'s", "table", ")", "."]
+    words = """She did n't say " no " ( Bo Ann - Orr 's table ) .""".split()
 
-    assert as_prose(words) == "She didn't say \"no\" (Bo's table)."
+    assert as_prose(words) == "She didn't say \"no\" (Bo Ann-Orr's table)."

@@ -160,15 +160,6 @@ def test_an_open_vocabulary_counts_every_word_of_a_name(speller: Reader) -> None
     assert scores["model"]["nats_per_word"] != pytest.approx(scores["static"]["nats_per_word"])
 
 
-def test_later_words_change_no_surprisal_of_pieces(speller: Reader) -> None:
-    one, two = (
-        speller.read(f"The heron saw Orla Zed. Then Orla {rest}").to_frame(words=True)
-        for rest in ("Zed slept.", "ate the small fish. Bo slept.")
-    )
-
-    assert [*one["surprisal"][:7]] == pytest.approx([*two["surprisal"][:7]], abs=1e-9)
-
-
 def spelled(
     model: DynamicTextModel, state: State, strings: Sequence[list[int]]
 ) -> list[Float[np.ndarray, "2 2"]]:
