@@ -3,18 +3,16 @@
 import json
 import math
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dntm.corpus.entity_slots import SentenceStrings
 from dntm.corpus.vocabulary import BOS
 from dntm.evaluation.cloze import ClozeRecords
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
-from dntm.model.language_model import RowScores
-from dntm.model.strings import StringReader, Surprisals
+from dntm.model.strings import StringReader
 from tests.cli.running import SMALL, fails, run, stories
 
 
@@ -115,8 +113,21 @@ def test_a_cache_is_tuned_in_memory_and_leaves_no_file(
 
 
 def test_open_vocabulary_compares_the_model_its_static_baseline_and_ngrams(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trained: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    of_bos: list[float] = []
+    read = StringReader.read
+
+    def noted(strings: StringReader, sentence: Any, models: Any) -> Any:
+        if len(models) == 1:
+            of_bos.extend(models[0].first[:, BOS].tolist())
+        return read(strings, sentence, models)
+
+    monkeypatch.setattr(StringReader, "read", noted)
+
     run("evaluate", trained, "--open-vocabulary", "--json", tmp_path / "a.json")
     numbers = json.loads((tmp_path / "a.json").read_text())
 
@@ -127,26 +138,7 @@ def test_open_vocabulary_compares_the_model_its_static_baseline_and_ngrams(
         bits = own["nats_per_word"] * own["words"] / 0.6931471805599453
         assert own["bits_per_character"] == pytest.approx(bits / characters)
     assert "bits per character" in capsys.readouterr().out
-
-
-def test_the_ngram_baseline_gives_bos_no_probability(
-    trained: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found: list[float] = []
-    read = StringReader.read
-
-    def noted(
-        strings: StringReader, sentence: SentenceStrings, models: Sequence[RowScores]
-    ) -> list[Surprisals]:
-        if len(models) == 1:
-            found.extend(models[0].first[:, BOS].tolist())
-        return read(strings, sentence, models)
-
-    monkeypatch.setattr(StringReader, "read", noted)
-
-    run("evaluate", trained, "--open-vocabulary")
-
-    assert set(found) == {-math.inf}
+    assert set(of_bos) == {-math.inf}, "the n-gram model never predicts <bos>"
 
 
 def test_a_part_is_left_out(

@@ -114,14 +114,10 @@ def test_score_prints_one_row_per_token(
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out), delimiter="\t"))
     reader = Reader.from_pretrained(model)
     expected = [reader.read(path.read_text()) for path in paths]
-    assert [row["word"] for row in rows] == [t.word for r in expected for t in r.tokens]
-    assert [row["group"] for row in rows] == [t.group for r in expected for t in r.tokens]
-    assert [float(row["surprisal"]) for row in rows] == pytest.approx(
-        [t.surprisal for r in expected for t in r.tokens], abs=1e-6
-    )
-    assert [float(row["static_surprisal"]) for row in rows] == pytest.approx(
-        [t.static_surprisal for r in expected for t in r.tokens], abs=1e-6
-    )
+    for row, token in zip(rows, (t for r in expected for t in r.tokens), strict=True):
+        assert (row["word"], row["group"]) == (token.word, token.group)
+        assert float(row["surprisal"]) == pytest.approx(token.surprisal, abs=1e-6)
+        assert float(row["static_surprisal"]) == pytest.approx(token.static_surprisal, abs=1e-6)
     assert [rows[0][name] for name in COLUMNS[:8]] == ["0", "1", "1", "1", "0", "3", "0", "The"]
     assert {row["document"] for row in rows} == {path.stem for path in paths}
 

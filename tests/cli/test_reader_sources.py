@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,22 +14,19 @@ NAMES = [["She", "met", "Ann"], ["Ann", "left", "Ann"]]
 """Sentences in which a name comes back."""
 
 
+Rows = Callable[..., list[dict[str, str]]]
+
+
 @pytest.fixture
-def rows(capsys: pytest.CaptureFixture[str]) -> "Rows":
-    return Rows(capsys)
-
-
-class Rows:
+def rows(capsys: pytest.CaptureFixture[str]) -> Rows:
     """The table that `dntm score` prints."""
 
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str | Path) -> list[dict[str, str]]:
-        self._capsys.readouterr()
+    def printed(*arguments: str | Path) -> list[dict[str, str]]:
+        capsys.readouterr()
         run("score", *arguments)
-        printed = io.StringIO(self._capsys.readouterr().out)
-        return list(csv.DictReader(printed, delimiter="\t"))
+        return list(csv.DictReader(io.StringIO(capsys.readouterr().out), delimiter="\t"))
+
+    return printed
 
 
 def standard_input(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
@@ -58,12 +56,9 @@ def test_standard_input_is_recognized_and_read_like_a_file(
 def test_the_options_hold_for_standard_input_too(
     model: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def given(text: bytes) -> None:
-        standard_input(monkeypatch, text)
-
-    given(b"\xef\xbb\xbf[5] met [2] . [5] left .\n")
+    standard_input(monkeypatch, b"\xef\xbb\xbf[5] met [2] . [5] left .\n")
     inline = rows("-", "--entities", "inline", "--model", model)
-    given(b"Ann met Ann\n\nShe left\n")
+    standard_input(monkeypatch, b"Ann met Ann\n\nShe left\n")
     parted = rows("-", "--documents", "blank-line", "--model", model)
 
     assert [row["entity"] for row in inline if row["entity"] != "0"] == ["1", "2", "1"]
@@ -75,7 +70,7 @@ def test_the_options_hold_for_standard_input_too(
         (b"\xff", (), "stdin, line 1: byte 0xff at column 1"),
         (b"", (), "stdin: an empty file"),
     ):
-        given(text)
+        standard_input(monkeypatch, text)
         assert problem in fails(capsys, "read", "-", "--model", model, *option)
 
 

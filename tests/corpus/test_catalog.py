@@ -35,26 +35,13 @@ def archive_of(files: dict[str, str], commit: str) -> bytes:
     return packed.getvalue()
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """A folder and the URL at which a local server serves it."""
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-    (tmp_path / "served").mkdir()
-    handler = functools.partial(Quiet, directory=str(tmp_path / "served"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield tmp_path / "served", f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
 
 
 @pytest.fixture
-def gum(
-    tmp_path: Path, fixtures: Path, served: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
-) -> Path:
+def gum(tmp_path: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The served archive of a repository like GUM's, and the catalog pinned to it."""
     text = (fixtures / "ferry.conllu").read_text()
     reddit = text.split("# newdoc")[2].replace(" id = FERRY_end", "# newdoc id = GUM_reddit_x")
@@ -64,14 +51,18 @@ def gum(
         "LICENSE.txt": "annotations CC BY 4.0",
         "other/large.txt": "not wanted",
     }
-    folder, url = served
-    path = folder / "gum" / "tar.gz" / COMMIT
+    path = tmp_path / "served" / "gum" / "tar.gz" / COMMIT
     path.parent.mkdir(parents=True)
     path.write_bytes(archive_of(files, COMMIT))
-    pinned = replace(catalog.CORPORA["ontogum"], repository=f"{url}/gum", commit=COMMIT)
-    monkeypatch.setitem(catalog.CORPORA, "ontogum", pinned)
     monkeypatch.setenv("DNTM_CACHE", str(tmp_path / "cache"))
-    return path
+    handler = functools.partial(Quiet, directory=str(tmp_path / "served"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/gum"
+        pinned = replace(catalog.CORPORA["ontogum"], repository=url, commit=COMMIT)
+        monkeypatch.setitem(catalog.CORPORA, "ontogum", pinned)
+        yield path
+        server.shutdown()
 
 
 def test_ontogum_is_downloaded_once_and_its_license_is_shown_and_stored(

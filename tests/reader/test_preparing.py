@@ -1,6 +1,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,12 +78,10 @@ def test_inline_mentions_are_entities_even_if_they_come_once() -> None:
     assert text.names() == {1: "[3]", 2: "[7]"}
 
 
-def test_a_resolver_finds_entities(reader: Reader) -> None:
+def test_a_resolver_finds_entities() -> None:
     text = prepare("Ann met Bo. She left.", LEXICON, "resolver", Pairs())
 
     assert tokens(text) == [[1, "met", "Bo", "."], [1, "left", "."]]
-    with pytest.raises(ValueError, match="needs a coreference model"):
-        reader.read("Ann left.", entities="resolver")
 
 
 def test_annotated_documents_keep_their_chains_and_others_get_names() -> None:
@@ -129,10 +128,19 @@ def test_words_that_mention_one_entity_are_found_in_a_later_sentence() -> None:
     assert tokens_of("[7] left [3]", inline.names(), {}, LEXICON) == [2, "left", 1]
 
 
-@pytest.mark.parametrize("text", ["", "  \n \t\n", "\u2028"])
-def test_an_empty_text_is_refused(reader: Reader, text: str) -> None:
-    with pytest.raises(ValueError, match="empty"):
-        reader.read(text)
+@pytest.mark.parametrize(
+    ("text", "kind", "problem"),
+    [
+        *((text, None, "empty") for text in ("", "  \n \t\n", "\u2028")),
+        ("She left \ud800.", None, r"'\\ud800' cannot be written as UTF-8"),
+        ("She left.", "chains", "plain text has no chains"),
+        ("She left.", "nouns", "entities 'nouns', expected one of chains, names"),
+        ("She left.", "resolver", "needs a coreference model"),
+    ],
+)
+def test_what_cannot_be_read_is_named(reader: Reader, text: str, kind: Any, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        reader.read(text, entities=kind)
 
 
 def test_a_very_long_sentence_is_read(reader: Reader) -> None:
@@ -141,18 +149,6 @@ def test_a_very_long_sentence_is_read(reader: Reader) -> None:
     assert len(reading.sentences) == 1
     assert len(reading.tokens) == 4001
     assert reading.entities == {1: "zork", 2: "Ann"}
-
-
-def test_characters_that_utf_8_cannot_encode_are_named(reader: Reader) -> None:
-    with pytest.raises(ValueError, match=r"'\\ud800' cannot be written as UTF-8"):
-        reader.read("She left \ud800.")
-
-
-def test_chains_of_plain_text_and_unknown_kinds_are_refused(reader: Reader) -> None:
-    with pytest.raises(ValueError, match="plain text has no chains"):
-        reader.read("She left.", entities="chains")
-    with pytest.raises(ValueError, match="entities 'nouns', expected one of chains, names"):
-        reader.read("She left.", entities="nouns")  # type: ignore[arg-type]
 
 
 def test_prose_is_written_without_needless_spaces() -> None:

@@ -82,23 +82,19 @@ def test_fill_restricts_the_candidates(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "problem"),
+    ("sentence", "asked", "problem"),
     [
-        ({"candidates": -3}, "candidates is -3, expected 0"),
-        ({"choose": "nouns"}, "choose 'nouns', expected one of both, words, entities"),
+        ("[1] met [].", {"candidates": -3}, "candidates is -3, expected 0"),
+        ("[1] met [].", {"choose": "nouns"}, "'nouns', expected one of both, words, entities"),
+        ("Ann left.", {}, "0 gaps, expected one"),
+        ("[] met [].", {}, "2 gaps, expected one"),
     ],
 )
-def test_an_impossible_choice_is_refused(
-    reader: Reader, asked: dict[str, Any], problem: str
+def test_an_impossible_question_is_refused(
+    reader: Reader, sentence: str, asked: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(ValueError, match=problem):
-        reader.fill("[1] met [].", STORY, **asked)
-
-
-@pytest.mark.parametrize("sentence", ["Ann left.", "[] met []."])
-def test_a_sentence_to_fill_has_one_gap(reader: Reader, sentence: str) -> None:
-    with pytest.raises(ValueError, match="gaps, expected one"):
-        reader.fill(sentence, STORY)
+        reader.fill(sentence, STORY, **asked)
 
 
 def test_an_entity_that_the_text_lacks_is_an_error(reader: Reader) -> None:
