@@ -1,6 +1,5 @@
 """The evaluation of meaning against plain loops, and on models with known answers."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -39,6 +38,7 @@ from tests.evaluation.small_passages import (
     random_model,
     row,
 )
+from tests.evaluation.test_ranks import cos, plain_rank
 
 CANDIDATES = np.array([*content_words(WORDS)]) + FIRST
 
@@ -66,15 +66,6 @@ def model_that_says(word: str) -> Scorer:
         model.x.W_dx.copy_(back)
         model.W_dy.copy_(-back)
     return Scorer(model, VOCABULARY)
-
-
-def cos(a: Tensor, b: Tensor) -> float:
-    return float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
-
-
-def plain_rank(guess: Tensor, words: Tensor, answer: int) -> int:
-    right = cos(guess, words[answer])
-    return sum(cos(guess, w) >= right - 1e-7 for w in words)
 
 
 def test_words_are_ranked_as_readers_see_them() -> None:

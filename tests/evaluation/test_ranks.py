@@ -10,11 +10,12 @@ from torch import Tensor
 from dntm.evaluation.ranks import cosine_ranks, recover
 
 
-def plain_rank(vector: Tensor, words: Tensor, answer: int) -> int:
-    def cos(w: Tensor) -> float:
-        return float(vector @ w) / math.sqrt(float(vector @ vector) * float(w @ w))
+def cos(a: Tensor, b: Tensor) -> float:
+    return float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
 
-    return sum(cos(w) >= cos(words[answer]) - 1e-7 for w in words)
+
+def plain_rank(vector: Tensor, words: Tensor, answer: int) -> int:
+    return sum(cos(vector, w) >= cos(vector, words[answer]) - 1e-7 for w in words)
 
 
 def test_cosine_ranks_are_those_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,14 +18,16 @@ COMPARED = "sat table river met left old man kept rowed home".split()
 """The content words of the vocabulary."""
 
 
-def naming(s: float, model: DynamicTextModel) -> Naming:
-    """Learned on hidden words; the scale is twice as large at mention 2."""
+def with_naming(reader: Reader, s: float = 6.5) -> Reader:
+    """A reader that learned on hidden words; the scale is twice as large at mention 2."""
+    model = copy.deepcopy(reader.models.dynamic)
     assert model.x.W_dx is not None
     found = Naming(*model.x.W_dx.shape).double()
     found.load_state_dict({**found.state_dict(), "W": model.x.W_dx.detach()})
     found.s.data.fill_(s)
     found.t.data[1] = math.log(2)
-    return found
+    model.terms["naming"] = found
+    return Reader(replace(reader.models, dynamic=model))
 
 
 def near(table: Tensor, vector: Tensor) -> dict[str, float]:
@@ -115,9 +117,8 @@ def test_a_word_near_to_every_entity_does_not_win(reader: Reader) -> None:
 
 
 def test_predicted_words_follow_their_formula(reader: Reader) -> None:
-    model = copy.deepcopy(reader.models.dynamic)
-    model.terms["naming"] = naming(6.5, model)
-    named = Reader(replace(reader.models, dynamic=model))
+    named = with_naming(reader)
+    model = named.models.dynamic
     _, state = named.read(PREPARED).trail(2)[1]
 
     read = encode(DOCUMENT, VOCABULARY).sentences
@@ -138,10 +139,7 @@ def test_predicted_words_follow_their_formula(reader: Reader) -> None:
 
 
 def test_words_of_its_own_sentences_are_not_predicted(reader: Reader) -> None:
-    model = copy.deepcopy(reader.models.dynamic)
-    model.terms["naming"] = naming(6.5, model)
-    named = Reader(replace(reader.models, dynamic=model))
-    zork = named.read("Ann met a zork. The zork rowed home.").trail("zork")[-1][1]
+    zork = with_naming(reader).read("Ann met a zork. The zork rowed home.").trail("zork")[-1][1]
 
     predicted = {near.word for near in zork.predicted_words}
 
@@ -160,9 +158,7 @@ def test_words_that_say_what_it_is_can_be_predicted(
 
 
 def test_predicted_words_are_the_same_when_a_stream_continues(reader: Reader) -> None:
-    model = copy.deepcopy(reader.models.dynamic)
-    model.terms["naming"] = naming(6.5, model)
-    named = Reader(replace(reader.models, dynamic=model))
+    named = with_naming(reader)
     texts = "Ann met Bo. The river left Ann.", "Ann met Bo. The river left Ann. Bo met Ann at home."
 
     known = list(named.stream(texts[0]))

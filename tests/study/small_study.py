@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ACTS = {"smith": "forged iron", "baker": "kneaded dough", "bard": "sang songs"}
@@ -22,17 +23,20 @@ store: {min_count: 1, held_out: 0.05}
 """
 
 
+def story(rng: random.Random, first: Sequence[str] = ()) -> dict[str, object]:
+    """Two people, each doing the same thing all the time: only memory tells who does what."""
+    people = dict(zip(("Ann", "Bo"), rng.sample(sorted(ACTS), 2), strict=True))
+    order = [*first, *(rng.choice(sorted(people)) for _ in range(8 - len(first)))]
+    sentences = [[who, *ACTS[people[who]].split(), "."] for who in order]
+    clusters = [[[4 * s, 4 * s] for s, name in enumerate(order) if name == who] for who in people]
+    return {"sentences": sentences, "clusters": clusters}
+
+
 def write_corpus(folder: Path, stories: int = 60, lines: int = 2000) -> Path:
-    """Stories in which each person always does the same, and the settings of the study."""
+    """Write stories in which both people appear, and the settings of the study."""
     rng = random.Random(5)
-    documents = []
-    for number in range(stories):
-        people = dict(zip(("Ann", "Bo"), rng.sample(sorted(ACTS), 2), strict=True))
-        order = ["Ann", "Bo", *(rng.choice(sorted(people)) for _ in range(6))]
-        sentences = [[who, *ACTS[people[who]].split(), "."] for who in order]
-        clusters = [[[4 * s, 4 * s] for s, who in enumerate(order) if who == p] for p in people]
-        document = {"doc_key": f"d{number}", "sentences": sentences, "clusters": clusters}
-        documents.append(json.dumps(document))
+    found = (story(rng, ("Ann", "Bo")) for _ in range(stories))
+    documents = [json.dumps({"doc_key": f"d{n}", **own}) for n, own in enumerate(found)]
     (folder / "stories.jsonl").write_text("\n".join(documents) + "\n")
     (folder / "settings.yaml").write_text(SETTINGS)
     acts = [f"The {who} {act} .\n" for who, act in ACTS.items()]

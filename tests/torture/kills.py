@@ -4,7 +4,6 @@ Commands run in forks of a process that has PyTorch loaded but has computed noth
 kill costs no import. (Runs of a study are processes of their own, which the study starts.)
 """
 
-import hashlib
 import json
 import os
 import random
@@ -13,7 +12,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import dntm.study.run  # noqa: F401 (loaded once, for all forks)
@@ -21,37 +20,12 @@ from dntm.cli import data, study, train  # noqa: F401
 from dntm.cli.main import main
 from dntm.corpus.dataset import Dataset
 from dntm.training import run_folder
-from dntm.training.run_folder import RunFolder
-from tests.study import small_study
 from tests.torture.trying import Tally
+from tests.training.small_pretraining import outcome
 
 SIZES = [f"--model.{name}-dim=8" for name in ("embedding", "hidden", "encoder", "context")]
 ENOUGH = 600.0
 """Seconds after which a command that nobody kills has hung."""
-
-
-def write_corpus(folder: Path) -> None:
-    """Write the corpus and the text; each attack builds what it needs and leaves it complete."""
-    folder.mkdir(parents=True)
-    small_study.write_corpus(folder, stories=30, lines=400)
-
-
-def _build(folder: Path, target: str) -> list[str]:
-    where = ["--output-dir", str(folder / target), "--max-entities=2", "--keep-single"]
-    return ["data", "build", str(folder / "stories.jsonl"), *where]
-
-
-def _train(folder: Path, target: str) -> list[str]:
-    where = ["--dataset", str(folder / "dataset"), "--output-dir", str(folder / target)]
-    recipe = ["--training.epochs=2", "--training.batch=4", "--training.truncation=3"]
-    return ["train", *where, *SIZES, *recipe]
-
-
-def _pretrain(folder: Path) -> list[str]:
-    where = ["--text", str(folder / "text.txt"), "--output-dir", str(folder / "pretraining")]
-    sizes = ["--model.embedding-dim=8", "--model.encoder-dim=8", "--store.min-count=1"]
-    recipe = ["--training.iterations=30", "--training.batch=16", "--training.validations=3"]
-    return ["pretrain", *where, *sizes, "--store.held-out=0.1", *recipe]
 
 
 def start(command: list[str], log: Path) -> int:
@@ -91,20 +65,27 @@ def wait(child: int, log: Path, seconds: float = ENOUGH) -> tuple[int | None, st
 
 def kill_train(folder: Path, kills: int, seed: int) -> Tally:
     """A run that is killed again and again ends with the bits of one that was not."""
-    command = [*_train(folder, "run"), "--resume"]
-    return _kill(command, folder / "run", _run_bits, kills, seed)
+    where = ["--dataset", str(folder / "dataset"), "--output-dir", str(folder / "run"), "--resume"]
+    recipe = ["--training.epochs=2", "--training.batch=4", "--training.truncation=3"]
+    return _kill(["train", *where, *SIZES, *recipe], folder / "run", outcome, kills, seed)
 
 
 def kill_pretrain(folder: Path, kills: int, seed: int) -> Tally:
     """The same for pretraining."""
-    command = [*_pretrain(folder), "--resume"]
-    return _kill(command, folder / "pretraining", _run_bits, kills, seed)
+    target = folder / "pretraining"
+    where = ["--text", str(folder / "text.txt"), "--output-dir", str(target), "--resume"]
+    sizes = ["--model.embedding-dim=8", "--model.encoder-dim=8", "--store.min-count=1"]
+    recipe = ["--training.iterations=30", "--training.batch=16", "--training.validations=3"]
+    command = ["pretrain", *where, *sizes, "--store.held-out=0.1", *recipe]
+    return _kill(command, target, outcome, kills, seed)
 
 
 def kill_build(folder: Path, kills: int, seed: int) -> Tally:
     """A dataset is there as a whole or not at all."""
-    command = [*_build(folder, "dataset"), "--overwrite"]
-    return _kill(command, folder / "dataset", _dataset_bits, kills, seed)
+    target = folder / "dataset"
+    where = ["--output-dir", str(target), "--max-entities=2", "--keep-single", "--overwrite"]
+    command = ["data", "build", str(folder / "stories.jsonl"), *where]
+    return _kill(command, target, lambda made: _contents(made.iterdir()), kills, seed)
 
 
 def kill_reproduce(folder: Path, kills: int, seed: int) -> Tally:
@@ -118,7 +99,7 @@ def kill_reproduce(folder: Path, kills: int, seed: int) -> Tally:
 
 
 def _kill(
-    command: list[str], target: Path, bits: Callable[[Path], str], kills: int, seed: int
+    command: list[str], target: Path, bits: Callable[[Path], object], kills: int, seed: int
 ) -> Tally:
     folder, name = target.parent, " ".join(command[: 2 if command[0] == "data" else 1])
     rng, tally, log = random.Random(seed), Tally(f"kill -9: {name}"), folder / "log.txt"
@@ -163,25 +144,10 @@ def _is_whole(target: Path) -> bool:
     return True
 
 
-def _hash(files: list[Path]) -> str:
-    found = hashlib.sha256()
-    for path in files:
-        found.update(path.read_bytes())
-    return found.hexdigest()
+def _contents(files: Iterable[Path]) -> list[tuple[str, bytes]]:
+    return sorted((path.name, path.read_bytes()) for path in files)
 
 
-def _run_bits(run: Path) -> str:
-    latest = RunFolder(run).latest()
-    assert latest is not None
-    names = ("metrics.jsonl", "best/model.safetensors", "best/vocab.txt", "all_results.json")
-    return latest.name + _hash([run / name for name in names] + [latest / "state.safetensors"])
-
-
-def _dataset_bits(dataset: Path) -> str:
-    return _hash(sorted(dataset.iterdir()))
-
-
-def _study_bits(study_: Path) -> str:
-    runs = [path for path in (study_ / "runs").iterdir() if path.is_dir()]
-    tables = sorted((study_ / "report" / "tables").glob("*.csv"))
-    return "".join(map(_run_bits, sorted(runs))) + _hash(tables)
+def _study_bits(study_: Path) -> object:
+    runs = sorted(path for path in (study_ / "runs").iterdir() if path.is_dir())
+    return [*map(outcome, runs)], _contents((study_ / "report" / "tables").glob("*.csv"))

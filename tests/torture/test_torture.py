@@ -18,9 +18,10 @@ SHORT = ("build=2", "train=2", "pretrain=2")
 KILLS = """
 import sys
 from pathlib import Path
+from tests.study.small_study import write_corpus
 from tests.torture import kills
 made, *attacks = map(str, sys.argv[1:])
-kills.write_corpus(Path(made))
+write_corpus(Path(made), stories=30, lines=400)
 for attack in attacks:
     name, _, number = attack.partition("=")
     tally = getattr(kills, f"kill_{name}")(Path(made), int(number), seed=1)
@@ -32,11 +33,10 @@ for attack in attacks:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """What is killed and damaged, and the problems of the kills."""
-    folder = tmp_path_factory.mktemp("torture") / "made"
+    folder = tmp_path_factory.mktemp("made")
     done = subprocess.run(
         [sys.executable, "-c", KILLS, str(folder), *(LONG if MANY else SHORT)],
         capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return folder, done.stdout

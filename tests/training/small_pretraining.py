@@ -1,7 +1,6 @@
 """A pretraining of a few seconds, and interruptions of any training."""
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from dntm.training.config import EncoderConfig, PretrainConfig, PretrainRecipe
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import Progress
 
+ON_TWO = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2")
 NOUNS = {"dog": ("barked", "growled"), "cat": ("purred", "mewed"), "bee": ("hummed", "stung")}
 
 
@@ -35,9 +35,10 @@ def config(text: Path, run: Path, iterations: int = 40) -> PretrainConfig:
 
 
 def outcome(run: Path) -> dict[str, bytes]:
+    """What a resumed run must have in common with one that was never interrupted."""
     latest = RunFolder(run).latest()
     assert latest is not None
-    names = ("metrics.jsonl", "best/model.safetensors", "all_results.json")
+    names = ("metrics.jsonl", "best/model.safetensors", "best/vocab.txt", "all_results.json")
     state = (latest / "state.safetensors").read_bytes()
     return {name: (run / name).read_bytes() for name in names} | {latest.name: state}
 
@@ -54,16 +55,9 @@ def interrupt_often(start: Callable[[bool], Generator[Progress, None, None]], mo
         resumes += 1
 
 
-def pretrain_on_two(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command on two processes."""
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m"]
-    return subprocess.run(
-        [*launch, "dntm", "pretrain", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+def run_on_two(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a script or a module on two processes."""
+    return subprocess.run([*ON_TWO, *command], capture_output=True, text=True, check=False)
 
 
 def losses(run: Path) -> list[float]:

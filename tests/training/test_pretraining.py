@@ -13,13 +13,7 @@ from dntm.corpus.token_store import StoreConfig, TokenStore, build_store
 from dntm.training import run_folder
 from dntm.training.batches import Negatives, SentenceBatches
 from dntm.training.pretraining import pretrain_run
-from tests.training.small_pretraining import (
-    config,
-    interrupt_often,
-    losses,
-    outcome,
-    pretrain_on_two,
-)
+from tests.training.small_pretraining import config, interrupt_often, losses, outcome, run_on_two
 
 
 def test_the_encoder_recovers_hidden_words(text: Path, tmp_path: Path) -> None:
@@ -90,7 +84,7 @@ def options(text: Path, run: Path) -> list[str]:
 
 def test_two_processes_give_the_losses_of_one(text: Path, tmp_path: Path) -> None:
     main(["pretrain", *options(text, tmp_path / "one")])
-    together = pretrain_on_two(*options(text, tmp_path / "two"))
+    together = run_on_two("-m", "dntm", "pretrain", *options(text, tmp_path / "two"))
 
     assert together.returncode == 0, together.stderr
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-5)

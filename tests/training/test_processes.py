@@ -13,24 +13,18 @@ import torch
 
 from dntm.training.processes import Interrupted, stop_signals
 from dntm.training.run_folder import RunFolder
+from tests.training.small_pretraining import ON_TWO, run_on_two
 from tests.training.test_training import dataset  # noqa: F401 (a fixture)
 
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node"]
 SIZES = [f"--model.{name}-dim=8" for name in ("embedding", "hidden", "encoder", "context")]
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def start(dataset: Path, run: Path, *more: str) -> subprocess.Popen[str]:  # noqa: F811
     """Start a long run on two processes."""
     where = ["--dataset", str(dataset), "--output-dir", str(run), "--training.epochs=400"]
     recipe = [*SIZES, "--training.batch=5", *more]
-    return subprocess.Popen(
-        [*TORCHRUN, "2", "-m", "dntm", "train", *where, *recipe],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=ENVIRONMENT,
-    )
+    command = [*ON_TWO, "-m", "dntm", "train", *where, *recipe]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 GRADIENTS = """
@@ -67,10 +61,7 @@ def test_processes_add_up_to_the_gradient_of_the_whole_batch(
     script = tmp_path / "gradients.py"
     script.write_text(GRADIENTS)
 
-    done = subprocess.run(
-        [*TORCHRUN, "2", str(script), str(tmp_path / "2")],
-        capture_output=True, text=True, check=False, env=ENVIRONMENT,
-    )  # fmt: skip
+    done = run_on_two(str(script), str(tmp_path / "2"))
     monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path / "1")])
     runpy.run_path(str(script))
 

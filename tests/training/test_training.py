@@ -27,19 +27,10 @@ from dntm.training.processes import Interrupted
 from dntm.training.run_folder import RunFolder
 from dntm.training.state import Diverged
 from tests.model.small import build
+from tests.study.small_study import story
 from tests.training.small_pretraining import interrupt_often, outcome
 
 VARIANTS: tuple[Variant, ...] = ("baseline", "both")
-ACTS = {"smith": "forged iron", "baker": "kneaded dough", "bard": "sang songs"}
-
-
-def story(rng: random.Random) -> dict[str, object]:
-    """Two people, each doing the same thing all the time: only memory tells who does what."""
-    people = dict(zip(("Ann", "Bo"), rng.sample(sorted(ACTS), 2), strict=True))
-    order = [rng.choice(sorted(people)) for _ in range(8)]
-    sentences = [[who, *ACTS[people[who]].split(), "."] for who in order]
-    clusters = [[[4 * s, 4 * s] for s, name in enumerate(order) if name == who] for who in people]
-    return {"sentences": sentences, "clusters": clusters}
 
 
 @pytest.fixture(scope="session")
@@ -160,8 +151,6 @@ def test_a_folder_is_never_used_twice_by_accident(few: Path, tmp_path: Path) -> 
     first.close()
     with pytest.raises(ValueError, match="holds a run already: pass --resume"):
         next(train_run(settings))
-    with pytest.raises(ValueError, match="seed: 1 / seed: 2"):
-        next(train_run(replace(settings, seed=2), resume=True))
     next(train_run(settings, resume=True))
 
 
