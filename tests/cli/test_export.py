@@ -5,40 +5,25 @@ import pytest
 import torch
 
 import dntm
-from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.model.checkpoint import from_pretrained
-from dntm.model.config import Variant
-from tests.cli.running import fails, run
+from tests.cli.running import SMALL, fails, run, stories
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Thirty stories, in each of which two people do one thing."""
-    folder = tmp_path_factory.mktemp("stories")
+    """Stories, in each of which two people do one thing."""
     sentences = [[who, "sang", "."] for who in ("Ann", "Bo", "Ann", "Bo")]
-    chains = {"sentences": sentences, "clusters": [[[0, 0], [6, 6]], [[3, 3], [9, 9]]]}
-    lines = [json.dumps({"doc_key": f"d{number}", **chains}) for number in range(30)]
-    (folder / "stories.jsonl").write_text("\n".join(lines))
-    source, target = str(folder / "stories.jsonl"), folder / "dataset"
-    build_dataset(source, target, ReadConfig(), BuildConfig(max_entities=2))
-    return target
+    clusters = [[[0, 0], [6, 6]], [[3, 3], [9, 9]]]
+    return stories(tmp_path_factory.mktemp("stories"), sentences, clusters)
 
 
 @pytest.fixture(scope="module")
 def runs(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A baseline and a dynamic model."""
     folder = tmp_path_factory.mktemp("runs")
-    kinds: tuple[tuple[str, Variant], ...] = (("a", "baseline"), ("d", "both"))
-    for name, variant in kinds:
-        model = dntm.ModelConfig(
-            variant=variant, embedding_dim=6, hidden_dim=6, encoder_dim=6, context_dim=6
-        )
-        recipe = dntm.Recipe(epochs=1)
-        dntm.train(
-            dntm.TrainConfig(
-                dataset=dataset, output_dir=folder / name, model=model, training=recipe
-            )
-        )
+    for name in "ad":
+        where = ("--dataset", dataset, "--output-dir", folder / name)
+        run("train", *where, *SMALL, "--model.variant", name.upper())
     return folder
 
 
@@ -57,13 +42,15 @@ def test_an_exported_model_reads_as_the_run_does_to_half_precision(
         torch.testing.assert_close(half, whole, rtol=1e-3, atol=1e-6)
 
 
-def test_the_card_tells_data_settings_and_perplexities(runs: Path, tmp_path: Path) -> None:
+def test_the_card_tells_data_settings_and_perplexities(
+    runs: Path, dataset: Path, tmp_path: Path
+) -> None:
     run("export", runs / "d", "--output-dir", tmp_path / "m")
 
     card = (tmp_path / "m" / "README.md").read_text()
     results = json.loads((runs / "d" / "all_results.json").read_text())
-    assert "stories.jsonl" in card
-    assert "learning_rate: 0.001" in card
+    assert dataset.parent.name in card
+    assert "learning_rate: 0.002" in card
     assert f"| {results['splits']['dev']['all']['perplexity']:.1f} |" in card
 
 
@@ -82,15 +69,8 @@ def test_a_baseline_that_is_only_a_checkpoint_is_scored_for_the_card(
 def test_the_card_tells_which_weights_a_run_began_with(
     runs: Path, dataset: Path, tmp_path: Path
 ) -> None:
-    sizes = from_pretrained(runs / "d" / "best")[0].config
-    settings = dntm.TrainConfig(
-        dataset=dataset,
-        output_dir=tmp_path / "again",
-        model=sizes,
-        training=dntm.Recipe(epochs=1),
-        start_from=runs / "a",
-    )
-    dntm.train(settings)
+    where = ("--dataset", dataset, "--output-dir", tmp_path / "again")
+    run("train", *where, *SMALL, "--start-from", runs / "a")
 
     for trained in (tmp_path / "again", runs / "d"):
         run("export", trained, "--output-dir", tmp_path / f"{trained.name}-model")

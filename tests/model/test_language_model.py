@@ -1,7 +1,6 @@
 """Properties of every model, whatever its core and its extensions."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,10 @@ import torch
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.vocabulary import Vocabulary
-from dntm.model.base_model import load_base
 from dntm.model.config import Extension, ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer
-from tests.model import tiny_base
 from tests.model.small import (
     ALL_EXTENSIONS,
     BOS,
@@ -205,18 +202,6 @@ def test_a_model_without_memory_has_no_states(core: str) -> None:
 
     assert found[0] == pytest.approx(score(model, [LONG], 2)[0], abs=1e-12)
     assert found != before
-
-
-def test_a_pretrained_core_can_be_used_without_its_parts(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    base = load_base(str(tiny_base.write_base(tmp_path)))
-    model = tiny_base.build(base)
-    rows = [[1, 3, 8, 9], [1, 9, 3, 4, 8]]
-
-    static = model.without(["memory"])
-
-    assert static.parts == tuple(p for p in model.parts if p in static.config.extensions)
-    assert score(static, [rows], 2) != score(model, [rows], 2)
 
 
 def test_weights_are_shared_and_other_parts_are_named_in_the_error() -> None:

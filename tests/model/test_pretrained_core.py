@@ -180,6 +180,15 @@ def test_extensions_score_the_same_in_windows_of_any_size(base: BaseModel) -> No
     assert score(model, [rows], 1)[0] == pytest.approx(score(model, [rows], 9)[0], abs=1e-10)
 
 
+def test_the_memory_can_be_left_out(base: BaseModel) -> None:
+    model, rows = build(base), encode(DOCUMENT, base.vocabulary(3)).sentences
+
+    static = model.without(["memory"])
+
+    assert static.parts == tuple(p for p in model.parts if p in static.config.extensions)
+    assert score(static, [rows], 2) != score(model, [rows], 2)
+
+
 def test_an_adapter_holds_only_what_was_learned(base: BaseModel, tmp_path: Path) -> None:
     model = build(base).float()
     save_pretrained(model, base.vocabulary(3), tmp_path / "adapter")

@@ -73,11 +73,7 @@ HEAD = "item,text\n"
         ("item,word\n1,b\n", 1, "no column 'text', found item, word"),
         (HEAD + "1,a,b\n", 2, "['1', 'a', 'b'], expected the columns item, text"),
         (HEAD + "1, \n", 2, "column 'text' is ' ', expected a text"),
-        (
-            (HEAD + "1,a\n2,na").encode() + b"\xefve\n",
-            3,
-            "column 'text' is 'na\\udcefve', expected",
-        ),
+        (b"item,text\n1,a\n2,na\xefve\n", 3, "column 'text' is 'na\\udcefve', expected"),
         (HEAD.encode() + b"\xff,a\n", 2, "column 'item' is '\\udcff', expected UTF-8"),
         (HEAD + '1,"a\n', 2, "unexpected end of data"),
         (HEAD + '1,"a" b\n', 2, "expected after '\"'"),
@@ -89,7 +85,7 @@ HEAD = "item,text\n"
         (HEAD + "1,the [[old man sat\n", 2, "marks [[ in 'the [[old man sat', expected [[ ... ]]"),
         (HEAD + "1,the [[old [[man]] sat]]\n", 2, "marks [[ [[ ]] ]]"),
         (HEAD + "1,[[\u115f]]\ufe0f\n", 2, "expected a text"),
-        (HEAD + "1,the [[]] man\n", 2, "region '' in 'the [[]] man', expected words, in one"),
+        (HEAD + "1,a [[]] b\n", 2, "region '' in 'a [[]] b', expected words, in one"),
         (HEAD + "1,the [[o]][[ld]] man\n", 2, "region 'ld'"),
     ],
 )

@@ -1,11 +1,9 @@
 """Reading a text on the page, in a real browser."""
 
-import copy
 import json
 import re
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from dntm.reader.reader import Reader
 from dntm.web.app import create_app, examples
 from dntm.web.readings import predictions_answer
-from tests.reader.test_meaning import naming
+from tests.reader.test_meaning import with_naming
 from tests.web.tiny import TEXT, PausingReader, served
 from tests.web.using import chip, paste, percent, read, shade, trail, view
 
@@ -108,9 +106,7 @@ def test_a_known_name_has_a_guess_above_it_only_when_selected(page: Page) -> Non
 def test_a_model_trained_on_hidden_words_shows_its_confidence(
     reader: Reader, visit: Callable[..., Page]
 ) -> None:
-    model = copy.deepcopy(reader.models.dynamic)
-    model.terms["naming"] = naming(8.0, model)
-    named = Reader(replace(reader.models, dynamic=model))
+    named = with_naming(reader, 8.0)
     states = [state for _, state in named.read(TEXT, entities=("names", "unknown")).trail(1)]
     with served(create_app(named)) as address:
         page = visit(address)
@@ -273,6 +269,14 @@ def test_predictions_of_both_models_are_shown(page: Page, reader: Reader) -> Non
     expect(page.locator("#content")).to_contain_text("Actual word: “slept”")
 
 
+def predict(page: Page, *rows: tuple[str, int]) -> None:
+    """Let the server predict these words and entities."""
+    shares = {"probability": 0.1, "static_probability": 0.1}
+    found = [{"word": word, "entity": entity, **shares} for word, entity in rows]
+    answer = {"dynamic": found, "static": found}
+    page.route("**/api/predict", lambda route: route.fulfill(json=answer))
+
+
 @pytest.mark.parametrize(
     ("place", "word", "entity", "label"),
     [
@@ -285,10 +289,7 @@ def test_predictions_of_both_models_are_shown(page: Page, reader: Reader) -> Non
 def test_the_actual_word_is_ticked(
     page: Page, place: tuple[int, int], word: str, entity: int, label: str
 ) -> None:
-    shares = {"probability": 0.1, "static_probability": 0.1}
-    rows = [{"word": "other", "entity": 0, **shares}, {"word": word, "entity": entity, **shares}]
-    answer = {"dynamic": rows, "static": rows}
-    page.route("**/api/predict", lambda route: route.fulfill(json=answer))
+    predict(page, ("other", 0), (word, entity))
     read(page)
     view(page, "Predictions")
     shade(page, "with memory")  # shows the ends of sentences
@@ -301,10 +302,7 @@ def test_the_actual_word_is_ticked(
 
 
 def test_an_unknown_word_that_is_not_tracked_is_called_unknown(page: Page) -> None:
-    shares = {"probability": 0.1, "static_probability": 0.1}
-    rows = [{"word": "", "entity": -1, **shares}, {"word": "zunk", "entity": 0, **shares}]
-    answer = {"dynamic": rows, "static": rows}
-    page.route("**/api/predict", lambda route: route.fulfill(json=answer))
+    predict(page, ("", -1), ("zunk", 0))
     page.locator("#entities").select_option("names")
     read(page, "The zunk left. Marta left.")
 

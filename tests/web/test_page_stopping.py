@@ -45,19 +45,13 @@ def test_an_answer_that_is_cut_off_is_reported(page: Page) -> None:
     expect(page.get_by_role("button", name="Stop")).to_be_hidden()
 
 
-def held_questions(page: Page) -> list[Route]:
-    """From now on no question for predictions reaches the server; those asked stand here."""
+def test_predictions_of_an_earlier_reading_are_not_shown(page: Page) -> None:
     held: list[Route] = []
 
     def hold(route: Route) -> None:
         held.append(route)
 
-    page.route("**/api/predict", hold)
-    return held
-
-
-def test_predictions_of_an_earlier_reading_are_not_shown(page: Page) -> None:
-    held = held_questions(page)
+    page.route("**/api/predict", hold)  # no question reaches the server
     read(page)
     page.locator("[data-s='3'][data-p='2']").click()
     expect(page.locator("#content")).to_contain_text("Actual word")
