@@ -144,7 +144,12 @@ def test_a_table_is_never_read_as_prose(
     assert "--text-column" in fails(capsys, "data", "build", table, "--output-dir", tmp_path / "d")
     assert "are for tables" in fails(capsys, "score", table, "--summary", "--model", model)
     three = ("--text-column", "item", "item", "sentence")
-    assert "two for pairs" in fails(capsys, "score", table, *three, "--model", model)
+    assert "one or two text columns" in fails(capsys, "score", table, *three, "--model", model)
+    one = ("score", table, "--text-column", "sentence", "--model", model)
+    assert "--group-by item needs two" in fails(capsys, *one, "--group-by", "item")
+    before = table.read_text()
+    assert "is an input file" in fails(capsys, *one, "--output", table)
+    assert table.read_text() == before
     run("score", table, "--input-format", "text", "--model", model)
     assert "item" in capsys.readouterr().out
 

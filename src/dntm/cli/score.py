@@ -13,7 +13,7 @@ import tyro
 from tqdm import tqdm
 
 from dntm.cli.runs import aligned, printable
-from dntm.cli.texts import ReaderOptions, Shared, as_path
+from dntm.cli.texts import ReaderOptions, Shared, as_path, check_output
 from dntm.corpus.text import Documents
 from dntm.files import new_file
 from dntm.reader.reading import COLUMNS, WORD_COLUMNS, Reading, Unit
@@ -66,6 +66,7 @@ class Score:
         stopped: list[Exception] = []
         if not self.sources:
             raise ValueError("no file given, expected at least one")
+        check_output(self.output, *self.sources)
         if not self.table.text_column and (self.summary or self.table != StimulusConfig()):
             raise ValueError("--summary, --region-* and --group-by are for tables (--text-column)")
         table = StimulusRows(self, skipped) if self.table.text_column else None
@@ -148,10 +149,10 @@ class StimulusRows:
 
     def __init__(self, score: Score, skipped: list[str]) -> None:
         texts = score.table.text_column
-        if len(score.sources) > 1 or len(texts) > 2 or (score.table.group_by and len(texts) < 2):
-            raise ValueError(
-                "expected one table with one text column (two for pairs and --group-by)"
-            )
+        if len(score.sources) > 1 or len(texts) > 2:
+            raise ValueError("--text-column: expected one table with one or two text columns")
+        if score.table.group_by and len(texts) < 2:
+            raise ValueError(f"--group-by {score.table.group_by} needs two columns of texts")
         self._score, self._pairs, [source] = score, len(texts) == 2, score.sources
         with as_path(source) as path:
             noted = skipped if score.on_error == "skip" else None
