@@ -150,7 +150,16 @@ bundled-results: | install
 	$(COMPARED) --dataset $(WORK)/test/craft --split test --by-document $(RESULTS)/bundled-craft-documents.csv
 	$(DNTM) evaluate-meaning default --text $(TEXTS:%=$(WORK)/text/%.held.txt) \
 		--fit $(TEXTS:%=$(WORK)/text/%.train.txt) --json $(RESULTS)/meaning.json
-	$(MEASURED).blimp $(DATA)/benchmarks/blimp.jsonl.gz --sample 60 --json $(RESULTS)/bundled-blimp.json
+	$(MEASURED).names $(WORK)/text/wikinews.held.txt --counted $(TEXTS:%=$(WORK)/text/%.train.txt) \
+		--json $(RESULTS)/bundled-names.json
+	mkdir -p $(WORK)/news/train $(WORK)/news/dev
+	cp $(WORK)/text/wikinews.train.txt $(WORK)/news/train
+	cp $(WORK)/text/wikinews.held.txt $(WORK)/news/dev
+	$(DNTM) data build $(WORK)/news --documents blank-line --vocabulary-of default --lower-case --overwrite \
+		--output-dir $(WORK)/test/news
+	$(DNTM) evaluate default --dataset $(WORK)/test/news --open-vocabulary \
+		--json $(RESULTS)/bundled-open-vocabulary.json
+	$(MEASURED).blimp $(DATA)/benchmarks/blimp.jsonl.gz --json $(RESULTS)/bundled-blimp.json
 	$(MEASURED).lambada $(DATA)/benchmarks/lambada-dev.txt.gz --sample 1500 --json $(RESULTS)/bundled-lambada.json
 	$(MEASURED).invented_words
 	$(MAKE) tour

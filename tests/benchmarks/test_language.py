@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import blimp, lambada
+from benchmarks import blimp, lambada, names
 from dntm.cli.texts import ModelOptions, ReaderOptions
 from dntm.corpus.document import InputError
 from dntm.model.spelling import MENTIONS, FormShares, Spelling
@@ -117,3 +117,16 @@ def test_accuracies_are_those_of_the_ranks(model: Path, tmp_path: Path) -> None:
     path.write_text("river\n")
     with pytest.raises(InputError, match="line 1: found 'river', expected a passage"):
         lambada.read_passages(path)
+
+
+def test_first_mentions_are_compared_with_their_frequency(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "held.txt").write_text("Then Ann met Zork. So Ann left.\n\nThen Ann left.\n")
+    options = ReaderOptions(model=model, entities=("names", "unknown"), precision="double")
+    given, path = (tmp_path / "held.txt",), tmp_path / "found.json"
+
+    names.main(names.NameOptions(texts=given, counted=given, json=path, options=options))
+
+    found, text = json.loads(path.read_text()), "Then Ann met Zork. So Ann left."
+    [again] = [t for t in Reader.from_pretrained(model).read(text).tokens if t.occurrence == 2]
+    assert (found["first_mentions_mentions"], found["names"]) == (3, 3)
+    assert found["reappearing_bits"] == pytest.approx(again.surprisal)

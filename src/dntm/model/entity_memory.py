@@ -136,7 +136,7 @@ class EntityMemory(nn.Module):
                     h = torch.cat((adjacent, ragged_lstm(x, weights, call.widths, before).h))
                 adjacent_h.append(h.index_select(0, indices(rest.adjacent, h)))
             read_again = partial(sentence_words, window, level, words[0])
-            contexts = self.encoder.contexts(*adjacent_h, read_again)  # Eq. 6
+            contexts = self.encoder.contexts(adjacent_h[0], adjacent_h[1], read_again)  # Eq. 6
             inputs = merger.inputs(dropout(contexts))
             for merge in level.merges:
                 merged = inputs.index_select(0, indices(merge.contexts, inputs))
