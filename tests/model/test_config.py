@@ -23,7 +23,7 @@ from dntm.model.config import Extension, ModelConfig
         ({"vocabulary": 53, "entities": 50}, "vocabulary is 53"),
         ({"tied": True, "hidden_dim": 256}, "embedding_dim 512 and hidden_dim 256"),
         ({"core": "transformer", "hidden_dim": 256}, "Transformer with embedding_dim 512 and hid"),
-        ({"core": "transformer", "layers": 3}, "embedding_dim 512 over layers 3"),
+        ({"core": "transformer", "layers": 3}, "embedding_dim 512 with 3 layers"),
         ({"core": "gpt2", "extensions": ("naming",)}, "extension naming .* one row per word"),
         *(
             ({"variant": "baseline", "extensions": (name,)}, f"extension {name} with variant")

@@ -50,7 +50,7 @@ def test_other_settings_than_those_of_the_folder_are_refused(
     (tmp_path / "other.yaml").write_text("training: {epochs: 99}\n")
     epochs = fails(capsys, *start, "--config", tmp_path / "other.yaml")
 
-    assert "has other settings (seeds: (1, 2, 3) there, (4,) given)" in seeds
+    assert "has different settings (seeds: (1, 2, 3) there, (4,) given)" in seeds
     assert "training.epochs: 5 there, 99 given" in epochs
     assert (tmp_path / "study" / "study.yaml").read_bytes() == before
 
@@ -62,7 +62,7 @@ def test_models_can_be_added_to_a_study_but_not_removed(tmp_path: Path) -> None:
     folder.save_settings(quick.with_baselines())
 
     assert StudyConfig.from_yaml(folder.settings) == quick.with_baselines()
-    with pytest.raises(ValueError, match="has other settings"):
+    with pytest.raises(ValueError, match="has different settings"):
         folder.save_settings(quick)
 
 
@@ -95,7 +95,7 @@ def test_errors_name_the_bad_setting_and_leave_no_folder(
     assert "is not a pretraining checkpoint" in fails(capsys, *start, "--pretrained", tmp_path)
     assert "at most one of them" in fails(capsys, *start, "--pretrained", "a", "--text", "b")
     assert "--only Z matches no run" in fails(capsys, *start, "--only", "Z")
-    assert "expected at least one, each once" in fails(capsys, *start, "--seeds", "1", "1")
+    assert "expected at least one, without duplicates" in fails(capsys, *start, "--seeds", "1", "1")
     assert "--jobs is 0" in fails(capsys, *start, "--jobs", "0")
     assert not (tmp_path / "x").exists()
 

@@ -59,21 +59,21 @@ class Evaluate(Computing):
     cache: bool = False
     """Also score with a neural cache (Grave et al. 2017), tuned on the run's dev split."""
     exchange_memories: bool = False
-    """Also score with the entities' memories exchanged within each document. A gain that remains
+    """Also score with the entities' memories exchanged within each document. If a gain remains, it
     does not depend on which entity a memory belongs to."""
     without: Without = ()
     """Also score without a part of the models: memory, or an extension such as pointer. Can be
-    repeated to leave out several parts. With --cloze and --open-vocabulary: only without it."""
+    repeated. With --cloze or --open-vocabulary, the complete model is not scored."""
     open_vocabulary: bool = False
     """Print nats per word and bits per character, with a probability for every string of words.
     Scores the model, its static baseline, and a 5-gram model with the same spelling."""
     against: str | None = None
     """Compare every row of the table with this row, such as "runs/a + cache". Prints changes in
-    percent with 95 % intervals (paired bootstrap over documents). If there is no run runs/a, it
-    stands for runs/a-1, runs/a-2, ..., runs with different seeds."""
+    percent with 95 % intervals (paired bootstrap over documents). If runs/a does not exist, it
+    stands for the runs runs/a-1, runs/a-2, ... with different seeds."""
     records: bool = True
     """Write one CSV row per token to RUN/records-SPLIT.csv, or per gap to RUN/cloze-SPLIT.csv. The
-    name of the dataset is appended if the run was trained on a different one."""
+    dataset name is appended if the run was trained on another dataset."""
     output_dir: Path | None = None
     """Folder for these CSV files; if omitted, the run folder ("default" and "ngram" write none)."""
     by_document: Path | None = None

@@ -55,14 +55,14 @@ class EvaluateMeaning(Threads):
     pairs: Path | None = None
     """A file of word pairs with similarity ratings."""
     fit: tuple[Path, ...] = ()
-    """Training text for the linear map of a la carte. Two million words are read, an equal share
+    """Training text for the linear map of a la carte. Two million words are read, the same number
     from the beginning of each file."""
     documents: Documents = "blank-line"
     """Text files: blank lines separate documents and each line is a paragraph (blank-line), or each
     file is a document and blank lines separate paragraphs (file)."""
     types: int = 1000
-    """Maximum number of words to hide for each frequency band, and for its words that are never
-    hidden in training."""
+    """Maximum number of words to hide per frequency band. Words that were never hidden in training
+    are counted separately."""
     seed: int = 1
     """Random seed for the hidden words, their sentences and the intervals."""
     json: Path | None = None

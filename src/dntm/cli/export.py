@@ -1,4 +1,4 @@
-"""`dntm export`: a trained model as a small folder, with a model card made from its run's files.
+"""`dntm export` writes a trained model as a small folder, with a model card.
 
 `dntm spelling` fits the string probabilities of a model on other texts.
 """
@@ -26,7 +26,7 @@ class Export:
     run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """A finished run of dntm train."""
     static: Path | None = None
-    """A run or checkpoint of a baseline without dynamic embeddings, to export with the model."""
+    """A run or checkpoint of the static baseline (variant A), to export with the model."""
     output_dir: Path
     """The folder to create."""
     note: str = ""

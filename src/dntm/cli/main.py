@@ -36,7 +36,7 @@ COMMANDS = {
     "report": ("study:MakeReport", "write the report of a study from its finished runs"),
     "read": ("read:Read", "read a text: predicted words for its entities, surprisals"),
     "score": ("score:Score", "print the surprisal of every token in texts, as a table"),
-    "continue": ("texts:Continue", "sample continuations of a text (an experiment)"),
+    "continue": ("texts:Continue", "sample continuations of a text (experimental)"),
     "fill": ("texts:Fill", "rank words and entities for a gap in a sentence"),
     "serve": ("texts:Serve", "serve a local web page that reads texts"),
 }
@@ -147,7 +147,7 @@ def _options(command: Any) -> dict[str, tuple[Any, str]]:
 
 
 def _describe_options(command: Any, shown: Collection[str] | None) -> None:
-    """Set the help texts of all options; those not in `shown`, if it is given, are left out."""
+    """Set the help texts of all options; if `shown` is given, hide all other options."""
     import tyro
 
     for name, (kind, text) in _options(command).items():

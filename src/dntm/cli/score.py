@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Format = Literal["tsv", "csv", "jsonl"]
 Values = Sequence[object]
 _TIE = 1e-6
-"""Smaller differences are rounding errors and no correct pair."""
+"""Smaller differences are rounding errors; such pairs do not count as correct."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Score:
     """Tables: print one row per stimulus, with sums over the text and over each region."""
     format: Format | None = None
     """tsv or csv: tab- or comma-separated with a header line; jsonl: one JSON object per line. If
-    omitted, the format is the extension of --output, or tsv."""
+    omitted, the extension of --output decides; the default is tsv."""
     output: Path | None = None
     """Output file; if omitted, standard output."""
     words: bool = False

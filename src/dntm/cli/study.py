@@ -1,4 +1,4 @@
-"""`dntm reproduce` runs a study, `dntm report` writes its report again."""
+"""`dntm reproduce` runs a study; `dntm report` rewrites its report."""
 
 import dataclasses
 import os
@@ -55,8 +55,8 @@ class Reproduce:
     only: tuple[str, ...] = ()
     """Execute only these runs: models (A, B, D-gru), runs (D-max-2) or patterns ('*-1')."""
     list_: Annotated[bool, tyro.conf.arg(name="list")] = False
-    """Print one command per run for a job scheduler, without executing it. The commands can run in
-    any order and in parallel, on all machines that share the folder."""
+    """Print one command per run for a job scheduler and exit. The commands can run in any order, in
+    parallel, and on all machines that share the folder."""
     run_: Annotated[str | None, tyro.conf.arg(name="run")] = None
     """Execute only this run, such as D-gru-relu-1, in this process and without a report."""
 
@@ -180,7 +180,7 @@ def _write_report(folder: StudyFolder, target: Path | None = None) -> None:
 
 
 def _print_next_steps(folder: StudyFolder, config: StudyConfig) -> None:
-    """Commands that use the last model of the paper that is finished."""
+    """Print commands that use the last finished model of the paper."""
     finished = [run for run in config.runs if run.model.letter and folder.finished(run)]
     if finished:
         run = max(finished, key=lambda run: (run.model.letter, -run.seed))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dntm.reader.text import Kinds
 
 _LONG = 100_000
-"""Bytes of a plain text from which on it is read in parts."""
+"""Plain texts with more bytes than this are read in parts."""
 Entities = Literal["auto", "chains", "names", "unknown", "inline", "resolver", "none"]
 
 
@@ -56,14 +56,14 @@ class ReaderOptions(ModelOptions):
     input_format: Format | None = None
     """Format of the text; if omitted, it is detected. inline: text with [1], [2] as mentions."""
     precision: Literal["double", "single"] | None = None
-    """Floating-point precision. Single is faster, but values depend on the batch by about 1e-6. If
+    """Floating-point precision. Single is faster, but values vary by about 1e-6 with the batch. If
     omitted: single for pretrained cores and for the text and HTML output of dntm read, double
     otherwise."""
     threads: int = 1
     """CPU threads; 0: PyTorch's default."""
 
     def reader(self, precision: Literal["auto", "single"] = "auto") -> "Reader":
-        """Load the models, in this precision if the user has not chosen one."""
+        """Load the models; `precision` applies if the user has not chosen one."""
         if self.threads < 0:
             raise ValueError(f"threads is {self.threads}, expected 0 or more")
         import torch
@@ -173,7 +173,7 @@ def as_path(source: str) -> Iterator[Path]:
 
 
 def check_output(output: Path | None, *sources: str) -> None:
-    """Refuse to replace an input file by the output."""
+    """Refuse to overwrite an input file with the output."""
     if output and output.exists() and any(Path(s).exists() and output.samefile(s) for s in sources):
         raise ValueError(f"--output {output} is an input file, expected another file")
 
@@ -193,9 +193,9 @@ File = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Continue:
-    """Experiment: sample a continuation of a text, one word at a time.
+    """Sample a continuation of a text, one word at a time (experimental).
 
-    Sentences may be fluent, but nothing makes them true or a coherent story.
+    The sentences may be fluent, but are not necessarily true or coherent.
     """
 
     main_options: ClassVar = ("sentences", "temperature", "samples", "seed", "model")

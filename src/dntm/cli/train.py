@@ -1,4 +1,4 @@
-"""`dntm train` and `dntm pretrain`: a language model on a dataset, its encoder on a large text.
+"""`dntm train` and `dntm pretrain`: train a model on a dataset, or its encoder on a large text.
 
 Settings come from the recipe, then from a YAML file, then from the command line. With `--resume`
 they come from the run folder.
@@ -54,7 +54,7 @@ class _RunOptions(Computing):
     def defaults(cls, arguments: list[str]) -> Self:
         """The settings of the recipe, changed by the YAML file of --config.
 
-        With --resume and neither of the two, the settings of the run in the output folder.
+        With --resume alone, the settings of the run in the output folder.
         """
         given, _ = tyro.cli(_Source, args=arguments, add_help=False, return_unknown_args=True)
         settings = given.config
@@ -76,7 +76,7 @@ class _RunOptions(Computing):
 
     @contextmanager
     def running(self, folder: Path) -> Iterator[None]:
-        """Set the threads, those of the interrupted run if resumed, and end when interrupted."""
+        """Set the threads (a resumed run keeps its number), and exit if interrupted."""
         from dntm.training.processes import Interrupted, set_threads
         from dntm.training.run_folder import RunFolder
 
@@ -94,8 +94,8 @@ class Train(_RunOptions, TrainConfig):
 
     recipe: Literal["modern", "paper", "naming", "adapter", "quick"] = "modern"
     """Default settings: the paper's (paper), settings for small corpora (modern), settings for a
-    model that also names hidden words (naming), those of a pretrained core (adapter), or a small
-    model for a first try (quick)."""
+    model that also names hidden words (naming), settings for a pretrained core (adapter), or a
+    small model for a first try (quick)."""
 
     @classmethod
     def of_recipe(cls, recipe: str | None) -> Self:
@@ -120,7 +120,7 @@ class Train(_RunOptions, TrainConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class Pretrain(_RunOptions, PretrainConfig):
-    """Pretrain word embeddings and the context encoder by predicting hidden words of sentences."""
+    """Pretrain word embeddings and the context encoder by predicting hidden words in sentences."""
 
     recipe: Literal["paper", "small", "naming"] = "small"
     """Default settings: the paper's (paper), settings for a few million words (small), or settings
@@ -149,7 +149,7 @@ class Pretrain(_RunOptions, PretrainConfig):
 
 
 def is_first_process() -> bool:
-    """Whether this process prints: of several under torchrun, the first."""
+    """Whether this process prints; under torchrun, only the first one does."""
     return os.environ.get("RANK", "0") == "0"
 
 

@@ -1,17 +1,17 @@
-"""Dataset builder: from a corpus by name, or any file or folder, to a dataset folder.
+"""Dataset builder: builds a dataset folder from a named corpus, a file or a folder.
 
-Documents stream through a temporary file, so a corpus need not fit into memory:
+Documents stream through a temporary file, so a corpus does not have to fit in memory:
 
     source -> documents -> chains -> (temporary file) -> vocabulary of the training split -> names
     and unknown words -> parts -> entity numbers -> one file per split
 
 The vocabulary is counted before names and unknown words become entities, since these depend on it.
-Words with a capital inside a sentence are names whatever the vocabulary and are not counted; a word
-with a capital at the beginning of a sentence is counted if the training split also has it in lower
-case. (With `entities_from="repeated"`: all words outside mentions are counted.)
+Words with a capital inside a sentence are always names and are not counted; a word with a capital
+at the beginning of a sentence is counted if the training split also has it in lower case. With
+`entities_from="repeated"`, all words outside mentions are counted.
 
-Departure: the paper counts more entities than there are chains and does not say how; here entities
-are chains, and named entities outside chains only on request.
+Departure: the paper counts more entities than there are chains and does not say how. Here, entities
+are chains; named entities outside chains are added only on request.
 """
 
 import hashlib
@@ -71,10 +71,10 @@ class ReadConfig:
     def __post_init__(self) -> None:
         settle(self, limit=1)
         if self.fractions and (min(self.fractions) < 0 or abs(sum(self.fractions) - 1) > 1e-6):
-            raise ValueError(f"fractions {self.fractions}, expected three that add up to 1")
+            raise ValueError(f"fractions {self.fractions}, expected three that sum to 1")
         if not 0 < self.train_fraction <= 1:
             raise ValueError(
-                f"train_fraction is {self.train_fraction}, expected above 0, at most 1"
+                f"train_fraction is {self.train_fraction}, expected above 0 and at most 1"
             )
 
 
@@ -128,14 +128,14 @@ def build_dataset(
 ) -> dict[str, Any]:
     """Build a dataset and return the content of its `dataset.json`.
 
-    `given` is a local copy of a corpus known by name. With `on_error="skip"`, the errors of
-    malformed documents are appended to `skipped`. If `empty` is given, files and documents without
-    a word are skipped and noted there.
+    `given` is a local copy of a named corpus. With `on_error="skip"`, the errors of malformed
+    documents are appended to `skipped`. If `empty` is given, files and documents without a word are
+    skipped and noted there.
     """
     skipped = [] if skipped is None else skipped
     corpus = CORPORA.get(source) or Corpus.of_path(source)
     if given and source not in CORPORA:
-        raise ValueError(f"--from {given} needs a corpus known by name, not {source!r}")
+        raise ValueError(f"--from {given} needs a named corpus, not {source!r}")
     located = locate(corpus, given if source in CORPORA else source)
     here, there = resolved(target), resolved(located.documents)
     if here == there or here in there.parents:
@@ -143,9 +143,7 @@ def build_dataset(
     files, format_ = files_and_format(located.documents, reading.format or corpus.format)
     files = corpus.preferred(files, located.documents)
     if format_ in ANNOTATED and reading.documents != "file":
-        raise ValueError(
-            f"--documents {reading.documents} is for plain text: {format_} marks documents"
-        )
+        raise ValueError(f"--documents {reading.documents} is only for plain text, found {format_}")
     vocabulary = None
     if config.vocabulary_of is not None:
         vocabulary = load_vocabulary(config.vocabulary_of, entities=config.max_entities)

@@ -1,7 +1,7 @@
 """ModelConfig: which model to build and its sizes (Sections 3 and 5.1).
 
 The defaults are the paper's model D with GRU-ReLU merging. This module does not import torch, so
-that the command line can show its help at once.
+that --help is fast.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from dntm.corpus.vocabulary import SPECIALS, entity_rows
 from dntm.settings import settle
 
 CORES = ("lstm", "transformer")
-"""Cores that are trained from the beginning."""
+"""Cores that are trained from scratch."""
 Variant = Literal["baseline", "input", "output", "both"]
 Merging = Literal["gru-relu", "gru", "max", "latest", "mean", "attention"]
 Extension = Literal[
@@ -32,7 +32,7 @@ LETTERS: dict[str, Variant] = {"A": "baseline", "B": "input", "C": "output", "D"
 """The paper's names of the variants; a config always has the long name."""
 
 LARGEST_SIZE = 10_000_000
-"""Of any dimension; a larger number is a mistake, and products of such sizes would overflow."""
+"""The maximum of any dimension; products of larger sizes would overflow."""
 _SIZES = (
     *("vocabulary", "entities", "embedding_dim", "hidden_dim", "core_dim"),
     *("encoder_dim", "context_dim", "layers", "heads"),
@@ -90,14 +90,14 @@ class ModelConfig:
         object.__setattr__(self, "variant", LETTERS.get(self.variant, self.variant))
         if len(set(self.extensions)) < len(self.extensions):
             raise ValueError(f"extensions {' '.join(self.extensions)}, expected each at most once")
-        # One order, whatever order they are named in: each term sees what earlier ones added.
+        # The order is fixed, because each term sees what earlier terms added.
         in_order = tuple(name for name in get_args(Extension) if name in self.extensions)
         object.__setattr__(self, "extensions", in_order)
         for problem in self._problems():
             raise ValueError(problem)
 
     def _problems(self) -> Iterator[str]:
-        """What is wrong with the settings."""
+        """The problems with the settings."""
         x, h, variant = self.embedding_dim, self.hidden_dim, self.variant
         for name in _SIZES:
             size = getattr(self, name)
@@ -114,7 +114,7 @@ class ModelConfig:
             if name in NEED_MEMORY and variant == "baseline":
                 yield f"{given}, expected a variant with a memory (B, C or D)"
             if name == "entity-nlm" and variant != "baseline":
-                yield f"{given}, expected the baseline (A): it has entity states of its own"
+                yield f"{given}, expected the baseline (A): EntityNLM has its own entity states"
             if name in _NEED_WORDS and self.is_pretrained:
                 pieces = "it needs one row per word, and a pretrained core has pieces"
                 yield f"extension {name} with core {self.core!r}: {pieces}"
@@ -125,8 +125,8 @@ class ModelConfig:
         if self.core == "transformer" and x != h:
             yield f"a Transformer with embedding_dim {x} and hidden_dim {h}, expected equal sizes"
         if self.core == "transformer" and x % (self.layers * 2 * self.heads):
-            multiple = f"a multiple of twice the {self.heads} heads for each layer"
-            yield f"embedding_dim {x} over layers {self.layers}, expected {multiple}"
+            multiple = f"a multiple of {self.layers * 2 * self.heads} (2 * layers * heads)"
+            yield f"embedding_dim {x} with {self.layers} layers, expected {multiple}"
 
     @property
     def is_pretrained(self) -> bool:

@@ -3,9 +3,9 @@
 A table is CSV, TSV or JSON lines, optionally gzipped. The delimiter of CSV and TSV is the most
 frequent one in the header line: tab, comma or semicolon.
 
-A region is marked in the text, as in `The key to the cabinets [[is]] rusty.`, or a column of the
-table holds its words. It consists of whole whitespace-separated words: every word with at least one
-marked character. Marks are removed before the text is read.
+A region is marked in the text, as in `The key to the cabinets [[is]] rusty.`, or given by its words
+in a column of the table. It consists of whole whitespace-separated words: every word with at least
+one marked character. Marks are removed before the text is read.
 """
 
 import csv
@@ -172,7 +172,7 @@ def without_marks(marked: str) -> tuple[str, list[range]]:
         region = range(bisect_right(ends, start), bisect_left(starts, end))
         if not region or (regions and region[0] < regions[-1].stop):
             raise ValueError(
-                f"region {text[start:end]!r} in {marked!r}, expected words, in one region each"
+                f"region {text[start:end]!r} in {marked!r}, expected words that no other region has"
             )
         regions.append(region)
     return text, regions

@@ -5,7 +5,7 @@ B-MERGING   dynamic input
 C-MERGING   dynamic output
 D-MERGING   dynamic input and output
 
-`BASELINES` are models beyond the paper, compared in a table of their own. `PAPER_TABLE_1`, `_3` and
+`BASELINES` are models beyond the paper, compared in a separate table. `PAPER_TABLE_1`, `_3` and
 `_4` are the paper's own numbers.
 
 A recipe is a model size with training settings, for `dntm train`, `dntm pretrain` and the presets
@@ -69,7 +69,7 @@ class StudyModel:
 
     @property
     def in_table_2(self) -> bool:
-        """Whether the model is the one of its letter in Table 2."""
+        """Whether Table 2 shows this model for its letter."""
         return self.letter != "" and self.merging == "gru-relu"
 
     def config(self, sizes: ModelConfig) -> ModelConfig:
@@ -139,9 +139,9 @@ class StudyConfig:
     preset: str = ""
     """The preset that the settings were derived from."""
     corpus: str = ""
-    """A known corpus, a file or folder, or a dataset folder."""
+    """A named corpus, a file or folder, or a dataset folder."""
     given: str | None = None
-    """A local copy or mirror of a known corpus."""
+    """A local copy or mirror of a named corpus."""
     text: tuple[str, ...] = ()
     """Text files to pretrain the context encoder on."""
     pretrained: str | None = None
@@ -167,7 +167,7 @@ class StudyConfig:
             raise ValueError(f"seed {negative[0]}, expected at least 0")
         for what, values in (("models", self.models), ("seeds", self.seeds)):
             if not values or len(set(values)) < len(values):
-                raise ValueError(f"{what} is {values}, expected at least one, each once")
+                raise ValueError(f"{what} is {values}, expected at least one, without duplicates")
         if self.text and self.pretrained:
             raise ValueError("text and pretrained are both set, expected at most one of them")
 
@@ -176,13 +176,13 @@ class StudyConfig:
         """Read study.yaml."""
         if not path.exists():
             raise ValueError(
-                f"{path.parent} is not a study: it has no study.yaml (dntm reproduce makes one)"
+                f"{path.parent} is not a study: it has no study.yaml (dntm reproduce creates it)"
             )
         return merged(cls(), read_yaml(path), str(path))
 
     @property
     def runs(self) -> list[StudyRun]:
-        """All runs: the first seed of every model, then the second: early results compare."""
+        """All runs, ordered by seed, so that models can be compared early."""
         return [StudyRun(MODELS[name], seed) for seed in self.seeds for name in self.models]
 
     def select_runs(self, patterns: tuple[str, ...]) -> list[StudyRun]:
@@ -274,7 +274,7 @@ class StudyFolder:
                 old, new = by_dotted_name(saved), by_dotted_name(config)
                 name = next(name for name in old if old[name] != new[name])
                 raise ValueError(
-                    f"{self.settings} has other settings ({name}: {old[name]!r} there, "
+                    f"{self.settings} has different settings ({name}: {old[name]!r} there, "
                     f"{new[name]!r} given): choose another --output-dir, or give the same settings"
                 )
         write_text(self.settings, to_yaml(config))

@@ -1,4 +1,4 @@
-"""Settings of training and pretraining runs (Section 5.1). No torch in here."""
+"""Settings of training and pretraining runs (Section 5.1). No torch here."""
 
 import dataclasses
 from collections.abc import Callable
@@ -17,7 +17,7 @@ RUN = Path("runs/DATASET-VARIANT-SEED")
 
 
 def _require(config: object, names: str, holds: Callable[[float], bool], expected: str) -> None:
-    """ValueError that names the first of these settings for which `holds` is false."""
+    """Raise ValueError for the first of these settings for which `holds` is false."""
     for name in names.split():
         if not holds(value := getattr(config, name)):
             raise ValueError(f"{name} is {value!r:.40}, expected {expected}")
@@ -148,10 +148,10 @@ class EncoderConfig:
     """Size of the context vectors d'; if omitted, the size of the embeddings. Only for the naming
     objective."""
     merging: Merging | None = None
-    """How to merge the contexts of a word, with training.mentions; if omitted, each gap is
+    """How to merge the contexts of a word if training.mentions is set; if omitted, each gap is
     predicted from its own context. Only for the naming objective."""
     attention: bool = False
-    """Attend to the words of the sentence too, as the extension word-attention does. Only for the
+    """Also attend to the words of the sentence, like the extension word-attention. Only for the
     naming objective."""
 
     def __post_init__(self) -> None:
@@ -166,7 +166,7 @@ class PretrainRecipe(Optimization):
 
     objective: Literal["negatives", "naming"] = "negatives"
     """negatives: distinguish each hidden word from a few random words, as in the paper. naming:
-    select it from thousands of words by its cosine with W_dx d, as the extension naming does."""
+    select it from thousands of words by its cosine with W_dx d, like the extension naming."""
     batch: int = 128
     """Sentences per update."""
     iterations: int = 50_000
@@ -184,8 +184,8 @@ class PretrainRecipe(Optimization):
     """Naming objective: fraction of words that the encoder reads as an unseen entity (x_e = b), as
     the language model reads new names and unknown words."""
     mentions: int = 0
-    """Naming objective: if given, words are drawn by type instead of as often as they occur, with
-    up to this many of their sentences, and named after each sentence."""
+    """Naming objective: if not 0, words are drawn by type instead of by frequency. Up to this many
+    sentences of a word are read, and the word is named after each."""
     validations: int = 10
     """Number of validations on the held-out sentences."""
 

@@ -11,7 +11,7 @@ const FONT = "12px system-ui, 'Liberation Sans', sans-serif"; // as in style.css
 const LINE = 14;
 const GAP = 3; // between two labels
 const APART = 20; // between two stops
-const STOPS = 20; // of a longer path, only some stops are drawn
+const STOPS = 20; // longer paths show only some of their stops
 const RINGS = [16, 28, 40, 54, 70, 88, 108]; // possible distances of a label from its point
 
 const ruler = document.createElement("canvas").getContext("2d");

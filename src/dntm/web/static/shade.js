@@ -34,7 +34,7 @@ export function strength(value, mode) {
 }
 
 export const LEGENDS = {
-  off: "Colored words are unknown to the model. The label above one is its best guess after that sentence. Known names are underlined. Select any word for details.",
+  off: "Colored words are unknown to the model. The label above a word is the model’s best guess after that sentence. Known names are underlined. Select any word for details.",
   dynamic: "Darker words have a higher surprisal: the model expected them less.",
   static: "Darker words have a higher surprisal without memory.",
   difference: "Green: lower surprisal with memory. Red with a dotted outline: higher surprisal with memory.",

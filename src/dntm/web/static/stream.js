@@ -2,7 +2,7 @@
 
 const CUT_OFF = "The connection was lost before the reading was complete.";
 
-// The server's messages are written like those of the terminal: no capital letter, no period.
+// The server's messages look like those in the terminal: no capital letter, no period.
 export class Refusal extends Error {
   constructor(message) {
     super(message.replace(/^[a-z]/, (first) => first.toUpperCase()).replace(/[^.?!]$/, "$&."));

@@ -4,7 +4,7 @@ import { element } from "./dom.js";
 import { bits, hue, shown, strength } from "./shade.js";
 
 const LITTLE = 0.3; // bits below which a difference is not marked
-const LONGEST = 30; // letters that fit in one line of a phone
+const LONGEST = 30; // letters that fit on one line of a phone
 
 function spoken(token, best, state) {
   const name = token.end ? "end of the sentence" : token.word;
