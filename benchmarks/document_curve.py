@@ -1,4 +1,4 @@
-"""Document curve: how much better D is than A after training on more and more documents.
+"""Document curve: the gain of D over A, by number of training documents.
 
 Reads the per-token records of studies that differ in the number of training documents
 (`dntm reproduce`, or `dntm evaluate` on another dataset) and writes a table and a figure. Intervals

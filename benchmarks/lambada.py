@@ -7,8 +7,8 @@ and all words of the entities of the passage. Their probabilities are those of `
 
     p(w) = p(row of w) + (p(<unk>) + p(new entity)) q(w) + sum over known e of p(e) r(w | e)
 
-Capitals do not mark the names of such a text. A known word is read as a name if the training text
-has it more often as the first mention of an entity (`spelling.json`) than as a word (`counts.txt`);
+These texts have no capitals to mark names. A known word is read as a name if the training text has
+it more often as the first mention of an entity (`spelling.json`) than as a word (`counts.txt`);
 equal words are one entity. Unknown words are entities as in any text. A sentence ends after . ! or
 ? and closing quotes.
 """

@@ -1,7 +1,7 @@
 """Speed and memory of reading a long text, as `dntm score` reads it.
 
-The limit is the output layer alone: the products of every h with the output embeddings of the
-whole vocabulary, for the dynamic and the static model. Times are processor seconds.
+The limit is the output layer alone: the products of every h with the output embeddings of the whole
+vocabulary, for the model and its static baseline. Times are processor seconds.
 """
 
 import time

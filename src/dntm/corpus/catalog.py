@@ -1,8 +1,7 @@
-"""Corpora: those known by name, and how the documents of any corpus are split.
+"""Corpora: the named corpora, and how the documents of any corpus are split.
 
-For a corpus known by name, `corpora.yaml` says where it comes from, its license, and the settings
-that suit it. Documents are split by a file of ids, by the names of folders and files, by a hash of
-their own names, or at random.
+`corpora.yaml` has the source, license and settings of each named corpus. Documents are split by a
+file of ids, by the names of folders and files, by a hash of their own names, or at random.
 
 Corpora on GitHub are downloaded with pooch as the archive of a pinned commit, unpacked once into
 the cache folder, and used from there. The commit id that git writes into the archive must be the

@@ -21,7 +21,7 @@ CoNLL-U with `Entity=` in the last column:
 
 The header names the fields between the hyphens; the chain is `eid` or `GRP`. Without a header, the
 chain is the field with a digit among the first two: `(3-person` and `(person-3` (AMALGUM, older
-GUM) are both chain 3. If both fields or neither have a digit, the document is refused. A
+GUM) are both chain 3. If both or neither of these fields have a digit, the document is refused. A
 discontinuous mention, `e1[1/2]` ... `e1[2/2]`, is represented by its first piece. Words are the
 syntactic words: lines of multi-word tokens and empty nodes are skipped. Mentions may cross.
 """

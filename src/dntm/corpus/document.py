@@ -1,4 +1,4 @@
-"""Documents: the lines of an input file, what a reader makes of them, and anonymized text.
+"""Documents: the lines of input files, parsed documents, and anonymized documents.
 
 Input files, optionally gzipped, are divided into one `Block` of raw lines per document, and a
 reader parses a block. A malformed document can then be skipped, and reading continues with the next

@@ -10,8 +10,8 @@ The text is read once. Every word gets a provisional number when it is first see
 are known, the numbers on disk are converted to rows, chunk by chunk. Memory holds the table of
 words and the length of every sentence (4 bytes).
 
-Departure: the words of a dataset have a row however rare they are in the text; the paper does not
-say how words outside the pretraining's vocabulary are initialized.
+Departure: the words of a dataset have a row even if they are rare in the text; the paper does not
+say how words outside the pretraining vocabulary are initialized.
 """
 
 import json

@@ -1,9 +1,9 @@
 """Vocabulary: the rows of the embedding tables.
 
 Rows 0 to 2 are <unk>, <bos> and <eos>; the next ones are the entities [1], [2], ...; the rest are
-the most frequent words of the training split. All count toward the size (10,000 in the paper). A
-vocabulary knows how its text was read, so that other texts are read in the same way;
-`text_settings.json` next to `vocab.txt` keeps these settings.
+the most frequent words of the training split. All count toward the size (10,000 in the paper).
+`text_settings.json`, next to `vocab.txt`, stores how the text of a vocabulary was read, so that
+other texts are read in the same way.
 """
 
 import json

@@ -5,8 +5,8 @@
     (3) following: the token right after an entity token
     (4) non-entities: tokens that are not entity tokens
 
-A fifth group, first mentions, completes the entity tokens; the paper does not report it. Group (3)
-contains tokens after first mentions, too. <eos> is a token like any other; <bos> is not predicted.
+A fifth group, first mentions, has the remaining entity tokens; the paper does not report it. Group
+(3) includes tokens after first mentions. <eos> is a token like any other; <bos> is not predicted.
 
     Figure 4  all tokens, by their position in the document
     Figure 5  tokens right after an entity, by the number of its occurrences

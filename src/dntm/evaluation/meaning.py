@@ -5,9 +5,9 @@ ranked by cos(g_e, x_w), and the model's confidence is the probability of its fi
 
     p(w | e) = softmax_w(s_n cos(g_e, x_w))                          after n mentions (`naming`)
 
-The baselines rank words by their cosine too: those of `word_baselines`, and the context encoder
-alone, which is x_e with the mean of the contexts d'_e instead of the model's own merging function.
-A model without the naming extension has no s_n, and there is no calibration.
+The baselines also rank words by cosine: those of `word_baselines`, and the context encoder alone
+(x_e from the mean of the contexts d'_e instead of the model's merging function). A model without
+the naming extension has no s_n and no calibration.
 
 Every test returns a dictionary with the numbers that are printed and written to the JSON file.
 """

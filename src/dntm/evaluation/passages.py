@@ -1,8 +1,8 @@
 """Passages: short texts in which one entity stands for a word.
 
-There are two kinds. Sentences of held-out text have a known word in common, which is hidden: it
-becomes an entity, and the word is the answer. In a text with gaps, `___` stands for an invented or
-omitted word. Both are processed like any other text: names and unknown words are entities, too,
+There are two kinds. In sentences of held-out text with a known word in common, this word is hidden:
+it becomes an entity, and the word is the answer. In a text with gaps, `___` stands for an invented
+or omitted word. Both are processed like any other text: names and unknown words are also entities,
 numbered by first appearance.
 
 The file formats of the public test sets (see docs/data.md):

@@ -1,7 +1,7 @@
 """One record per predicted token: the source of every number in tables and figures.
 
-A language model is known here only by its log-probabilities, one for every token after <bos>, <eos>
-included, in reading order. Everything else in a record follows from the text.
+This module sees only a model's log-probabilities: one for every token after <bos>, including <eos>,
+in reading order. Everything else in a record follows from the text.
 """
 
 import csv

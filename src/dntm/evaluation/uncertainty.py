@@ -1,10 +1,10 @@
 """Standard errors over seeds, and a paired bootstrap over documents.
 
-Table 2 reports the mean and the standard error over three seeds. Whether two models differ on this
-kind of text is another question. Both models read the same documents, so documents are resampled in
-pairs: as many as there are, with replacement, with the same draw for both models. The interval
-holds the middle 95 % of the differences. The parts of a document are not independent, so whole
-documents are drawn (`whole_documents`).
+Table 2 reports the mean and the standard error over three seeds. They do not show whether two
+models differ on this kind of text. Both models read the same documents, so the bootstrap is paired:
+documents are drawn with replacement, as many as there are, and the same ones for both models. The
+interval holds the middle 95 % of the differences. The parts of a document are not independent, so
+whole documents are drawn (`whole_documents`).
 
 The bootstrap needs only each document's sum of nats (or quantiles) and its count. A statistic is
 the mean over seeds of exp(nats / tokens), or of sum / count.

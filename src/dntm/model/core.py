@@ -2,7 +2,7 @@
 
 Every core works with every variant and every term of the output layer.
 
-`LSTMCore` is the paper's core. Its network also serves the context encoder (Eqs. 7 and 8):
+`LSTMCore` is the paper's core. The context encoder (Eqs. 7 and 8) uses the same network:
 
     i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of W_ih x_t + W_hh h_{t-1} + b
     c_t        = f * c_{t-1} + i * g

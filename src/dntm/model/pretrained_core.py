@@ -1,6 +1,6 @@
 """PretrainedCore and CoreMemory: dynamic embeddings on a frozen language model (beyond the paper).
 
-A mention is one token. The entities' rows (`base_model`), the memory and the terms are learned,
+A mention is one token. The entities' rows (`base_model`), the memory and the terms are learned;
 everything else is frozen.
 
 The rows of the sentences have <bos> but no <eos>. The first <bos> of a document is the base
@@ -8,7 +8,7 @@ model's own beginning of a text; the others stand for the last token of the sent
 
 The memory's contexts are states of the core instead of a BiLSTM:
 
-    d'_e = ReLU(W_hd [n(g_{t-1}); n(g_end)] + b_d),   n(g) = g / rms(g)          for Eq. 6
+    d'_e = ReLU(W_hd [n(g_{t-1}); n(g_end)] + b_d),   n(g) = g / rms(g)   instead of Eq. 6
 
 g are the states after two thirds of the layers: g_{t-1} before the mention and g_end at the end of
 its sentence. Both are computed with d_{e,i-1}, so the model reads left to right, sentence by

@@ -10,11 +10,11 @@ One pass of each direction over a sentence gives the contexts of all its words. 
 x_hat . x_w + log q(w) is log p(w | gap) up to a constant, where q is the distribution of the
 negatives.
 
-Beyond the paper, `GapNaming` names the hidden word with the loss of `extensions.naming`, with the
-x_e = W_dx d + b of Eq. 9 that initializes the language model.
+Beyond the paper, `GapNaming` names the hidden word with the loss of `extensions.naming`. It learns
+x_e = W_dx d + b (Eq. 9), which initializes the language model.
 
-Departure: <unk> is hidden and drawn like any other word; the paper does not say. Entities start as
-<unk>, so its row must be trained.
+Departure: <unk> is hidden and drawn like any other word; the paper does not mention it. Entities
+start as <unk>, so its row must be trained.
 """
 
 from collections.abc import Sequence

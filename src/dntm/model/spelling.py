@@ -4,13 +4,13 @@
     r(s | e) = a_n F(s | e) + b_n [s = last(e)] + c_n W(s | e) + d_n q(s)     another mention of e
 
 U is the relative frequency of s among the first mentions and unknown words of the training text. C
-is a character n-gram model of these strings (`NGram`): a blank ends a word, <eos> ends the string.
+is a character n-gram model of these strings (`NGram`): a space ends a word, <eos> ends the string.
 n is the number of mentions of e so far, F the relative frequency of its forms, last(e) its last
 form, and W the uniform distribution over the single words of its forms (*Brandt* after *Anna
 Brandt*). lambda and the shares a, b, c, d (for a few ranges of n) maximize the likelihood of the
 dev split, whose strings are not counted in U (expectation maximization). `spelling.json` holds the
-strings, their words joined by blanks, with their counts, and the weights. `strings` derives the
-surprisal of every word of a text.
+weights, and the strings (words joined by spaces) with their counts. `strings` derives the surprisal
+of every word of a text.
 
 Departure: the paper's model predicts entities and <unk>, not their words.
 """

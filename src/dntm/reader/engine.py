@@ -1,14 +1,14 @@
-"""Engine: a dynamic model and the static model it is compared with read texts together.
+"""Engine: a dynamic model and its static baseline read texts together.
 
-The static model is the first of these that is available:
+The static baseline is the first of these that is available:
 
     a baseline whose checkpoint is given
     a baseline in the folder `static` of the checkpoint
-    the model itself with d_e = 0, that is without memory
+    the model itself without memory (d_e = 0)
 
 Both compute in double precision by default (single with a pretrained core), so that results do not
-depend on what else is in the batch: they differ by 3e-6 nats between batches in single precision,
-and by 1e-14 in double precision. Whole texts are read in batches, a window of sentences at a time;
+depend on the rest of the batch: between batches, they differ by 3e-6 nats in single precision and
+by 1e-14 nats in double precision. Whole texts are read in batches, a window of sentences at a time;
 a stream is read sentence by sentence. Both give one `SentenceScores` per sentence.
 """
 
@@ -63,7 +63,7 @@ class ModelPair:
     static: DynamicTextModel
     vocabulary: Vocabulary
     static_name: str
-    """What the static model is, in words."""
+    """A description of the static baseline."""
     spelling: Spelling | None = None
     """String probabilities; None without spelling.json."""
 
@@ -75,7 +75,7 @@ class ModelPair:
         precision: Precision = "auto",
         without: Collection[str] = (),
     ) -> "ModelPair":
-        """Load a run folder or a checkpoint, and its static model, without some of their parts."""
+        """Load a run folder or a checkpoint and its static baseline, without certain parts."""
         folder = folder_of(path)
         model = Scorer.load(folder)
         dynamic, bundled = model.model.without(without), best_of(folder) / "static"
@@ -97,7 +97,7 @@ class ModelPair:
 
 
 def baseline(path: Path, vocabulary: Vocabulary) -> DynamicTextModel:
-    """Load a static model; ValueError if it is not a baseline over this vocabulary."""
+    """Load a static baseline; ValueError if it has dynamic embeddings or another vocabulary."""
     static = Scorer.load(path)
     if static.model.config.variant != "baseline":
         raise ValueError(
@@ -217,7 +217,7 @@ class Engine:
     ) -> tuple[list[list[SentenceScores]], States]:
         """Read some sentences of each text: the scores of each sentence, and the states after them.
 
-        In a `pool` the static model reads at the same time as the dynamic one.
+        With a `pool`, the static baseline reads at the same time as the dynamic model.
         """
         static_model = (self.models.static, texts, states.static)
         submitted = pool and pool.submit(score_strings, *static_model)

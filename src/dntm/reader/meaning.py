@@ -3,13 +3,13 @@
     p(w | e)   = softmax_w(s_n cos(g_e, x_w))                               predicted words
     near(e, w) = cos(x_e - m, x_w - m) - mean_k cos(b_k - m, x_w - m)       nearest words
 
-Both are taken over the content words of the vocabulary: words of `function_words.txt`, numbers and
-letters are never predicted. The scale s_n after n mentions is learned if a model is trained to name
-hidden words (`extensions.naming`); the nearest input words of such a model are its predicted words.
-For other models p is a softmax of `near` with scale 10, which ranks words but is not calibrated.
+Both are computed for content words only: words in `function_words.txt`, numbers and letters are
+never predicted. The scale s_n after n mentions is learned if a model is trained to name hidden
+words (`extensions.naming`); the nearest input words of such a model are its predicted words. For
+other models p is a softmax of `near` with scale 10, which ranks words but is not calibrated.
 
-Words of the entity's own sentences are not predicted: they explain it, and rarely are what it is.
-Sentences that seem to say what it is ("a blicket is a dog", "a kind of dog") are excepted.
+Words of the entity's own sentences are not predicted: they describe it, but are rarely its meaning.
+Sentences that seem to define it ("a blicket is a dog", "a kind of dog") are exceptions.
 
 `near` corrects for frequency. Embeddings share one large direction, so the mean m of the words is
 subtracted. A word that is near to every entity is uninformative, so its mean similarity to entities

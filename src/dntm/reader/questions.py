@@ -1,7 +1,7 @@
 """Questions about a text, and their answers as plain values.
 
-Which token comes next (Eq. 1); which word or entity fits a gap, by the probability of the whole
-sentence, as in the paper's cloze test (Section 5); and how the text continues, sampled:
+The questions: which token comes next (Eq. 1); which word or entity fits a gap, by the probability
+of the whole sentence, as in the cloze test (Section 5); and how the text continues, by sampling:
 
     p_T(w) ~ p(w)^(1/T)      restricted to the most likely words with total probability top_p
 

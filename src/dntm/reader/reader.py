@@ -3,7 +3,7 @@
     reader = Reader.from_pretrained("runs/d")
     reading = reader.read("Old Marta kept the ferry. Every morning Marta rowed across.")
 
-Every value is accompanied by that of a static model (see `reader/engine.py`). Values are computed
+Surprisals are also computed under the static baseline (see `reader/engine.py`). Values are computed
 in double precision and are the same to 1e-9 in every batch, and whether a text is read at once or
 as a stream.
 
@@ -41,7 +41,7 @@ _Scored = tuple[TokenReading, float]
 
 
 class Reader:
-    """A trained model and a static model, ready to read texts.
+    """A trained model and its static baseline, ready to read texts.
 
     `entities` is "chains", "names", "unknown", "inline", "resolver", "none" or several of them; if
     omitted, annotated chains, or else names and unknown words (see docs/reading.md).

@@ -80,7 +80,7 @@ class Plain:
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class TokenReading(Plain):
-    """One predicted token; `static_` values are those of the static model."""
+    """One predicted token; `static_` values are those of the static baseline."""
 
     word: str
     """As written in the text: a mention's own words; <eos> for the end of a sentence."""
@@ -126,7 +126,7 @@ class TokenReading(Plain):
 
     @property
     def static_surprisal(self) -> float:
-        """The surprisal under the static model."""
+        """The surprisal under the static baseline."""
         return sum(part[2] for part in self.parts)
 
     @property
@@ -136,7 +136,7 @@ class TokenReading(Plain):
 
     @property
     def static_spelling_surprisal(self) -> float:
-        """The same under the static model."""
+        """The same under the static baseline."""
         return self.static_surprisal - self.static_entity_surprisal
 
     @property
@@ -245,7 +245,7 @@ class Reading:
 
     @property
     def static_surprisal(self) -> float:
-        """The text's surprisal under the static model."""
+        """The text's surprisal under the static baseline."""
         return sum(token.static_surprisal for token in self.tokens)
 
     @property
@@ -255,7 +255,7 @@ class Reading:
 
     @property
     def static_bits_per_character(self) -> float:
-        """The same under the static model."""
+        """The same under the static baseline."""
         return in_bits(self.static_surprisal, self.unit) / self.characters
 
     @property

@@ -1,8 +1,8 @@
 """Streaming: texts are read in batches, or sentence by sentence from any earlier position.
 
 A `SentenceReading` joins the models' scores with the words of a sentence. Every sentence of a
-stream has a digest of everything read up to it, the unit and the reader. If a known sentence has
-the same digest, it is not read again.
+stream has a digest of the reader, the unit and everything read so far. If a known sentence has the
+same digest, it is not read again.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""From a text to the tokens that a model reads, with their words and places in the text.
+"""Converts a text to the tokens that a model reads, with their words and positions in the text.
 
 Entities are found as in datasets (`corpus.text`, `corpus.anonymize`), with the settings of the
 model. A text may have any number of entities.

@@ -2,13 +2,13 @@
 
 report.html              one self-contained page
 report.md                the same as text
-documents.csv            sums of each test document under each run
+documents.csv            sums per test document and run
 figures/*.svg, *.csv
-tables/*.csv             numbers that are not rounded
+tables/*.csv             unrounded numbers
 
 Page and text are Jinja templates. Figures 4 to 6 (perplexity of A and D by position, by occurrences
 and by antecedent entities) are drawn with matplotlib as SVG. Their colors are CSS variables with a
-fallback, so that a page can set them for light and dark; their CSV files have all models.
+fallback, so that a page can set them for light and dark mode; their CSV files have all models.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""Tables 1 to 4 and the table of baselines, with the paper's numbers; numbers as text."""
+"""Tables 1 to 4 and the table of baselines, with the paper's numbers; formatting of numbers."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -9,8 +9,8 @@ pool; a pool is sorted by length, cut into batches and read in random order. Onl
 blocks grows with the text, and a batch follows from the seed and its number, so that a run can
 resume at any batch.
 
-Departure: the paper says neither how sentences are batched nor from which distribution negatives
-are drawn; here from counts to the power of .75, as in word2vec, which it cites.
+Departure: the paper says neither how sentences are batched nor how negatives are drawn. Here,
+negatives are drawn in proportion to counts to the power of .75, as in the cited word2vec.
 """
 
 from collections import Counter

@@ -2,14 +2,14 @@
 
 A batch of documents is read in parallel. After every 20 sentences, and at the end of the documents,
 the mean surprisal of the tokens predicted since the last update is backpropagated, the gradient's
-norm is clipped to 1 and Adam makes one update; the states of LSTM and memory are carried on without
-their gradients. The dev split is scored twice per epoch, and the best weights are kept.
+norm is clipped to 1 and Adam makes one update; the states of LSTM and memory are detached and
+carried on. The dev split is scored twice per epoch, and the best weights are kept.
 
 `train_run` is a generator that yields its progress. A resumed run ends with the same bits as one
 that was never interrupted.
 
-Departure: the paper does not say how documents of a batch are weighted that end earlier; here every
-token predicted since the last update has the same weight.
+Departure: the paper does not say how documents that end early are weighted. Here, every token
+predicted since the last update has the same weight.
 """
 
 import math

@@ -7,8 +7,8 @@
     all_results.json   results on the dev split, written at the end of the run
     machine.json       processor, versions, time and memory of each session (runs of a study)
 
-Each file or folder is complete or absent: it is written under a temporary name and moved. Of
-several processes only the first writes.
+Each file or folder is complete or absent: it is written under a temporary name and moved into
+place. With several processes, only the first writes.
 """
 
 import hashlib

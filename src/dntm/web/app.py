@@ -8,7 +8,7 @@ POST /api/predict   a place in a text -> what both models predicted there
 
 All files of the page are loaded when the server starts: no request reaches the disk. The export is
 the same page as one file, with style and scripts inline and a slot for the reading, which the
-browser fills. Its policy allows these scripts alone, by their hash.
+browser fills. Its security policy allows only these scripts, by their hash.
 """
 
 import base64

@@ -2,19 +2,19 @@
 
 Each sentence is one task of the thread pool, so that readings take turns, and a reading whose
 client has left is cancelled between two sentences. A reading has an id that cannot be guessed. Its
-sentences are remembered for a while: the reader compares a text with them word by word and computes
+sentences are cached for a while: the reader compares a text with them word by word and computes
 only what has changed (`Reader.stream`).
 
 The page receives a reading as events, one JSON object per line:
 
 start       the reading's id, the names of its entities, the unknown words among them, its sentences
-kept        a sentence that the page has already, unchanged
+kept        an unchanged sentence that the page already has
 sentence    its tokens, and the entities it mentions as they are after it
 map         the path of an entity among its predicted words
 end         how many sentences were computed, and how long it took
 error       why the reading stopped early
 
-The last event is `end` or `error`; without either the answer was cut off.
+The last event is `end` or `error`; if both are missing, the response was cut off.
 """
 
 import asyncio

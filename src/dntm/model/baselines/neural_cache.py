@@ -3,8 +3,8 @@
     p_cache(w_{t+1} = w) ~ sum over i < t with w_{i+1} = w of exp(theta h_t . h_i)
     p(w_{t+1})           = (1 - lambda) p_model(w_{t+1}) + lambda p_cache(w_{t+1})
 
-Every document starts with an empty cache, and p is p_model for its first token. An entity is a
-value like any word. theta and lambda are tuned on the dev split.
+Every document starts with an empty cache, and p is p_model for its first token. Entities are cached
+like words. theta and lambda are tuned on the dev split.
 
 Departure: the paper has no cache. `dntm evaluate --cache` scores with one.
 """

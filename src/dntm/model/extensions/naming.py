@@ -4,10 +4,10 @@ If a known word is hidden in some sentences, the correct word is known. After ea
 
     p(w | e, i) = softmax_w( s_n cos(g_e, x_w) ),   g_e = W d_{e,i} + b
 
-over the words of the vocabulary. The scale s_n = s exp(t_n) after the n-th mention is learned:
-more contexts leave less doubt. This loss trains g_e to resemble the embedding of the hidden word,
-so that the words nearest to an unknown word indicate its meaning. g_e is like
-x_e of Eq. 9, but whether the core also reads it is up to the variant.
+over the words of the vocabulary. The scale s_n = s exp(t_n) after the n-th mention is learned: with
+more contexts, predictions are more certain. This loss trains g_e to resemble the embedding of the
+hidden word, so that the words nearest to an unknown word indicate its meaning. g_e is computed like
+x_e of Eq. 9; whether the core reads it depends on the variant.
 
 Departure: the paper has no such loss. Pretraining learns the memory and the scales with it
 (`sentence_completion.GapNaming`); `--model.extensions naming` keeps W, b and the scales in a

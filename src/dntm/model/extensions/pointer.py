@@ -9,7 +9,7 @@
         + r_{t - i} + u . h_t + b                       age, and whether to copy at all
 
 Words and copies share one softmax, as in CopyNet (Gu et al. 2016), so there is no mixture weight to
-tune. kappa has one value after words and one after entities; the latter favours what followed
+tune. kappa has one value after words and one after entities; the latter favors what followed
 earlier mentions of the same entity. r has one value per power of two. Gradients do not flow into x
 and z. h_t is the query's h, h_i the core's. z of an entity includes the terms applied before this
 one.

@@ -1,7 +1,7 @@
-"""The additions beyond the paper, word by word, with one plain loop for each.
+"""The extensions beyond the paper as plain loops, word by word.
 
 `ExtendedReference` reads a document like `model.reference.Reference`; it has the Transformer core
-and every term. The tests compare the fast path with it, values and gradients.
+and every term. Tests compare the values and gradients of the fast code with it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -4,9 +4,9 @@
     a    = sum_j softmax_j(w_j + (u + K^T Q [h_fwd_{t-1}; h_bwd_{t+1}]) . x_j + r_{|t-j|}) x_j
 
 over the known words j of the sentence with |t - j| <= 100: no entities, no unknown words. w_j is a
-weight of each word of the vocabulary, which starts at the log of its SIF weight (Arora et al.
-2017); r has one value per distance. A recurrent state keeps the role of a word better than its
-topic; a bag of word vectors does the reverse. With a, the encoder starts with what a bag knows.
+learned weight of word j, initialized to the log of its SIF weight (Arora et al. 2017); r has one
+value per distance. A recurrent state keeps the role of a word better than its topic; a bag of word
+vectors does the reverse. The vector a gives the encoder the information of a bag from the start.
 
 Departure: the paper's encoder has the two states only.
 """

@@ -9,11 +9,11 @@ The tokens are cut into segments of constant width, and each segment is one LSTM
 that continues after the window needs its state at its exact end, so there is always a cut there;
 other cuts are made only if they save more padding than an LSTM call costs.
 
-Encoding, which tokens the context encoder reads in each call: each direction reads a sentence up to
-the furthest mention it has to reach. Tokens before the first entity whose state changes within the
-window can be read first, for all sentences in one call. The remaining tokens follow level by level;
-each sentence continues from the state after its first part. States are identified by their table
-rows.
+Encoding, for the context encoder, defines the tokens of each call: each direction reads a sentence
+up to the furthest mention it has to reach. Tokens before the first entity whose state changes
+within the window can be read first, for all sentences in one call. The remaining tokens follow
+level by level; each sentence continues from the state after its first part. States are identified
+by their table rows.
 """
 
 from collections import defaultdict
