@@ -57,7 +57,7 @@ def test_a_static_model_must_be_a_baseline_over_the_same_words(
 
     with pytest.raises(ValueError, match="'both', expected a baseline"):
         Reader.from_pretrained(trained, trained)
-    with pytest.raises(ValueError, match="foreign has another vocabulary than the dynamic"):
+    with pytest.raises(ValueError, match="foreign and the dynamic model have different"):
         Reader.from_pretrained(trained, tmp_path / "foreign")
 
 

@@ -72,8 +72,9 @@ class Evaluate(Computing):
     percent with 95 % intervals (paired bootstrap over documents). If runs/a does not exist, it
     stands for the runs runs/a-1, runs/a-2, ... with different seeds."""
     records: bool = True
-    """Write one CSV row per token to RUN/records-SPLIT.csv, or per gap to RUN/cloze-SPLIT.csv. The
-    dataset name is appended if the run was trained on another dataset."""
+    """Write one CSV row per token to RUN/records-SPLIT.csv, or per gap to RUN/cloze-SPLIT.csv;
+    --no-records: write no files. The dataset name is appended if the run was trained on another
+    dataset."""
     output_dir: Path | None = None
     """Folder for these CSV files; if omitted, the run folder ("default" and "ngram" write none)."""
     by_document: Path | None = None

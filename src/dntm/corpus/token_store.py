@@ -52,7 +52,7 @@ class StoreConfig:
     vocabulary_size: int = 100_000
     """Maximum number of vocabulary rows; the words of --dataset always have a row."""
     lower: bool = False
-    """Convert words to lower case and quotation marks to straight ones."""
+    """Convert words to lower case and quotation marks to straight ones; no-lower: do not."""
     without_vector: int = 500
     """With --vectors: words that have no vector and occur less often than this are read as unknown
     words."""

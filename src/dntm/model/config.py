@@ -72,7 +72,7 @@ class ModelConfig:
     context_dim: int = 512
     """Size of the context vectors d' and of the dynamic representations d."""
     tied: bool = False
-    """Share one table between input and output embeddings."""
+    """Share one table between input and output embeddings; no-tied: one table each."""
     dropout_embedding: float = 0.0
     """Dropout on x, the core's input."""
     dropout_hidden: float = 0.0

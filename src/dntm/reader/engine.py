@@ -89,7 +89,7 @@ class ModelPair:
         dynamic, other = _for_inference(dynamic, precision), _for_inference(other, precision)
         spelling = Spelling.load(best_of(folder))
         if spelling is not None and (spelling.ends is None) != model.vocabulary.ends:
-            raise ValueError(f"{folder}: spelling.json is that of another kind of model")
+            raise ValueError(f"{folder}: spelling.json belongs to another kind of model")
         for term in (*dynamic.ordered_terms, *other.ordered_terms):
             if isinstance(term, Pointer):
                 term.copies_unknown = spelling is None
@@ -105,7 +105,7 @@ def baseline(path: Path, vocabulary: Vocabulary) -> DynamicTextModel:
         )
     if static.vocabulary != vocabulary:
         raise ValueError(
-            f"{path} has another vocabulary than the dynamic model, "
+            f"{path} and the dynamic model have different vocabularies, "
             "expected a baseline trained on the same dataset"
         )
     return static.model

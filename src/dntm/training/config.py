@@ -78,8 +78,8 @@ class Recipe(Optimization):
     exchange_memories: bool = False
     """As a control, train and score with the entities' memories exchanged within each document."""
     freeze_encoder: bool = True
-    """Freeze a pretrained context encoder; if pretraining learned the model's merging function too,
-    freeze it and W_dx as well."""
+    """Freeze a pretrained context encoder; no-freeze-encoder: train it. If pretraining also learned
+    the model's merging function, the same applies to it and to W_dx."""
     freeze: tuple[str, ...] = ()
     """Parts of the model to freeze: x, x.words, core, memory.encoder, output, terms.pointer, ..."""
 
@@ -151,8 +151,8 @@ class EncoderConfig:
     """How to merge the contexts of a word if training.mentions is set; if omitted, each gap is
     predicted from its own context. Only for the naming objective."""
     attention: bool = False
-    """Also attend to the words of the sentence, like the extension word-attention. Only for the
-    naming objective."""
+    """Also attend to the words of the sentence, like the extension word-attention; no-attention: do
+    not. Only for the naming objective."""
 
     def __post_init__(self) -> None:
         settle(self)
