@@ -85,7 +85,7 @@ HEAD = "item,text\n"
         (HEAD + "1,the [[old man sat\n", 2, "marks [[ in 'the [[old man sat', expected [[ ... ]]"),
         (HEAD + "1,the [[old [[man]] sat]]\n", 2, "marks [[ [[ ]] ]]"),
         (HEAD + "1,[[\u115f]]\ufe0f\n", 2, "expected a text"),
-        (HEAD + "1,a [[]] b\n", 2, "region '' in 'a [[]] b', expected words, in one"),
+        (HEAD + "1,a [[]] b\n", 2, "region '' in 'a [[]] b', expected words, each in"),
         (HEAD + "1,the [[o]][[ld]] man\n", 2, "region 'ld'"),
     ],
 )

@@ -172,7 +172,7 @@ def without_marks(marked: str) -> tuple[str, list[range]]:
         region = range(bisect_right(ends, start), bisect_left(starts, end))
         if not region or (regions and region[0] < regions[-1].stop):
             raise ValueError(
-                f"region {text[start:end]!r} in {marked!r}, expected words that no other region has"
+                f"region {text[start:end]!r} in {marked!r}, expected words, each in only one region"
             )
         regions.append(region)
     return text, regions
