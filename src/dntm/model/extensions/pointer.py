@@ -40,7 +40,7 @@ from dntm.corpus.vocabulary import UNK, entity_rows, row_of_entity
 from dntm.model.core import CarriedState
 from dntm.model.fast.layout import indices
 from dntm.model.fast.window import Window
-from dntm.model.output_layer import MASKED, CopyLogits, Query, entity_columns
+from dntm.model.output_layer import CopyLogits, Query, entity_columns
 from dntm.model.term import Observation, Term
 
 DIM = 64
@@ -51,6 +51,8 @@ _AGE = np.array([0, *(min(age.bit_length(), AGES) - 1 for age in range(1, 2**AGE
 """The row of r for every age; larger ages have the last."""
 SIZE = 10_000
 """Number of tokens of a document that are kept."""
+_HIDDEN = -1e30
+"""Added to the logits of entries that a position cannot see, however large they are."""
 
 Entries = tuple[Float[Tensor, "_ hidden_dim"], Int[np.ndarray, "2 _"]]
 """Keys, and the rows of the values and of the tokens before them; -e for an evicted entity e."""
@@ -241,7 +243,7 @@ class Pointer(Term):
         vectors = x.detach().index_select(0, words.clamp(min=0))
         fit = torch.addmm(self.v, h, self.W_v.t()) @ vectors.t()
         fit = fit + (h @ self.u + self.b).unsqueeze(1)
-        fit.masked_fill_((words < 0) | ((words == UNK) & (not self.copies_unknown)), MASKED)
+        fit.masked_fill_((words < 0) | ((words == UNK) & (not self.copies_unknown)), _HIDDEN)
         found.add_(fit.index_select(1, word))
         after_entity = (entries.current >= entities.start) & (entries.current < entities.stop)
         kappa = self.kappa[torch.from_numpy(after_entity.astype(np.int64)).to(h.device)]
@@ -255,12 +257,12 @@ class Pointer(Term):
     def _ages(
         self, seen: Int[np.ndarray, " positions"], entries: int
     ) -> Float[Tensor, "positions entries"]:
-        """R of the age of each entry; MASKED if it is still to come or too old.
+        """r_{t - i} of each entry; `_HIDDEN` if it is still to come or too old.
 
-        All positions have windows of one vector, since the age depends on `seen` - i only.
+        The age `seen` - i makes every row of the result a window of one vector.
         """
         last = seen.max()
         age = last - np.arange(last - seen.min() + entries)
         r = self.r.index_select(0, indices(_AGE[np.clip(age, 0, len(_AGE) - 1)], self.r))
-        r = r.masked_fill(torch.from_numpy((age < 1) | (age > SIZE)).to(r.device), MASKED)
+        r = r.masked_fill(torch.from_numpy((age < 1) | (age > SIZE)).to(r.device), _HIDDEN)
         return r.unfold(0, entries, 1).index_select(0, indices(last - seen, r))
