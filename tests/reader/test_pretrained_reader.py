@@ -16,7 +16,7 @@ from dntm.model.base_model import load_base
 from dntm.model.checkpoint import from_pretrained, save_pretrained
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.parameters import State
-from dntm.model.scorer import Scorer
+from dntm.model.scorer import Scorer, first_rows
 from dntm.model.spelling import MENTIONS, FormShares, Spelling, Words
 from dntm.model.strings import fit_pieces, score_strings
 from dntm.reader.comparison import compare
@@ -68,8 +68,8 @@ def test_gaps_are_refused(adapter: Path) -> None:
 
 
 SHARES, ENDS = FormShares(0.4, 0.3, 0.2, 0.1), 0.4
-STORY = """The heron saw Orla Zed. Then Orla ate it. Bo slept. Bo saw (Orla Zed) and Mo. Kim saw Bo.
-Mo saw Orla. Mo and Kim slept."""
+STORY = """The heron saw Orla Zed. Then Orla ate it. Bo slept. Bo saw (Orla Zed) and Mo.
+Kim saw Bo\n\nMo saw Orla. Mo and Kim slept."""
 ENTITIES = entity_rows(3)
 
 
@@ -99,8 +99,8 @@ def plain_surprisals(reader: Reader, model: DynamicTextModel, text: str) -> list
         encoded = reader.engine.encode([[word.token for word in sentence]], slots)
         [rows], [evictions], [widths] = encoded.sentences, encoded.evictions, encoded.widths
         pieces = reader.vocabulary.rows_of([w for word in sentence for w in word.words])
-        each, place = iter(list(pieces)), 0
-        for word, width in zip(sentence, widths, strict=True):
+        each = iter(list(pieces))
+        for word, place in zip(sentence, first_rows(widths).tolist(), strict=True):
             here = [e for e in evictions if e.position <= place]
             occupant |= {e.slot: 0 for e in here if e.position == place and e.entity == NOBODY}
             read, log_p, log_q = list(rows[: place + 1]), 0.0, -math.log(1 - ENDS)
@@ -125,7 +125,7 @@ def plain_surprisals(reader: Reader, model: DynamicTextModel, text: str) -> list
             if isinstance(word.token, int):
                 forms.setdefault(word.token, []).append(tuple(word.words))
                 occupant[rows[place + 1] - ENTITIES.start + 1] = word.token
-            place += width
+        occupant = {slot: slots.occupant(slot) for slot in occupant}
         _, state = model.score(model.plan([[rows]], evictions=[[evictions]]), state)
     return found
 

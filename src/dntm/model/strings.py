@@ -40,14 +40,7 @@ from dntm.corpus.entity_slots import (
     encode_sentences,
     with_strings,
 )
-from dntm.corpus.vocabulary import (
-    EOS,
-    UNK,
-    Vocabulary,
-    entity_rows,
-    is_label,
-    row_of_entity,
-)
+from dntm.corpus.vocabulary import EOS, UNK, Vocabulary, entity_rows, is_label, row_of_entity
 from dntm.model.language_model import (
     BlockScores,
     DynamicTextModel,
@@ -99,8 +92,6 @@ class StringReader:
     def read(self, sentence: SentenceStrings, models: Sequence[RowScores]) -> list[Surprisals]:
         """The surprisal (nats) of every word of every token, for each model."""
         strings, tokens = list(sentence.strings), list(sentence.tokens)
-        if not sentence.rows[1:]:
-            return [[] for _ in models]
         if self.spelling.ends is None:  # the end of a sentence is a row and has no spelling
             strings, tokens = [*strings, ("",)], [*tokens, ""]
             spelled = [*self.spelling.q(sentence.strings), Spelled((-np.inf,), -np.inf)]
@@ -115,13 +106,14 @@ class StringReader:
             weights.append(self._weight)
             known = self._known_forms(words)
             row, token = sentence.rows[t + 1], tokens[t]
-            if isinstance(token, int) and is_label(words[0]):
+            if isinstance(token, int) and is_label(" ".join(words)):
                 # A label such as [1] is no string: its surprisal is that of its row.
                 copies += [(len(position), row, 1.0), (len(position) + 1, row, 1.0)]
                 position += [t, t]
                 log_q += [-np.inf, -np.inf]
                 is_row += [False, False]
-                self._change(row, None, 0.0)
+                if row != UNK:
+                    self._change(row, None, 0.0)
                 continue
             for n, value in enumerate((*spelled[t].begins, spelled[t].whole), start=1):
                 whole = n > len(words)
@@ -132,6 +124,10 @@ class StringReader:
                 is_row.append(has_row or self.spelling.ends is not None)
             if isinstance(token, int) and row != UNK:
                 self._mention(row, token, words)
+        if len(strings) in freed:  # by the last token of a sentence without <eos>
+            self._change(row_of_entity(freed[len(strings)]), None, 1.0)
+        if not strings:
+            return [[] for _ in models]
         found, ends = list[Surprisals](), list[float]()
         for scores, end in zip(models, self._ends, strict=True):
             first = np.exp(scores.first.astype(np.float64))
