@@ -77,7 +77,7 @@ def test_a_map_shows_the_predicted_words_of_each_mention_along_a_path(
     tmp_path: Path, variant: Variant, extensions: tuple[Extension, ...]
 ) -> None:
     folder = checkpoint(tmp_path / "model", variant, extensions=extensions)
-    reader = Reader.from_pretrained(folder)
+    reader = Reader.from_pretrained(folder, precision="single")
     sentences = list(reader.stream(STORY))
     states = [state for sentence in sentences for state in sentence.entities]
     listed = {near.word for state in states for near in state.predicted_words[:4]}

@@ -110,6 +110,7 @@ class Meanings:
         self, slots: Sequence[int], d: Float[Tensor, "mentions context_dim"]
     ) -> Float[Tensor, "mentions dim"]:
         """What predicted words are compared with: g_e if there is one, else centered x_e or y_e."""
+        d = d.to(self._model.x.weight)
         if self._naming is not None:
             return self._naming.named(d)
         space = self.spaces[self.naming_space]
