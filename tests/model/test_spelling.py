@@ -24,8 +24,6 @@ OUTSIDE = 0x110000 - 3
 """Code points outside the alphabet, which is a, b and the blank; z stands for all of them."""
 VOCABULARY = Vocabulary(("a", "bb"), entities=3)
 ROWS = len(VOCABULARY)
-
-
 CHARACTERS = NGram(
     np.array([r for s in COUNTS for r in (1, *(3 + "ab ".index(c) for c in s), 2)]),
     Vocabulary(("a", "b", " "), entities=0),
@@ -124,6 +122,8 @@ def sentence(*tokens: tuple[int, str], evictions: tuple[Eviction, ...] = ()) -> 
 HISTORY = {
     "nothing is known": sentence((0, "a")),
     "some slots are free": sentence((1, "b a"), (0, "a"), (2, "a"), (1, "ab")),
+    "a name begins with a label": sentence((1, "[1] b"), (2, "a")),
+    "a label has no slot": sentence((1, "[1]"))._replace(rows=[BOS, 0, EOS]),
     "all slots are taken": sentence((1, "b a"), (2, "a"), (3, "ab b"), (1, "a"), (1, "b a")),
     "an entity is evicted": sentence(
         (1, "a"), (2, "a b"), (3, "b"), (4, "ab"), evictions=(Eviction(3, 1, NOBODY, 1),)
