@@ -122,7 +122,6 @@ def sentence(*tokens: tuple[int, str], evictions: tuple[Eviction, ...] = ()) -> 
 HISTORY = {
     "nothing is known": sentence((0, "a")),
     "some slots are free": sentence((1, "b a"), (0, "a"), (2, "a"), (1, "ab")),
-    "a name begins with a label": sentence((1, "[1] b"), (2, "a")),
     "a label has no slot": sentence((1, "[1]"))._replace(rows=[BOS, 0, EOS]),
     "all slots are taken": sentence((1, "b a"), (2, "a"), (3, "ab b"), (1, "a"), (1, "b a")),
     "an entity is evicted": sentence(
@@ -157,7 +156,8 @@ def test_an_entity_keeps_its_forms_when_another_one_has_the_same_word(
     entity: int, form: str
 ) -> None:
     reader = StringReader(SPELLING, 3)
-    reader.read(sentence((1, "b a"), (2, "b")), [scores(3, 1)])
+    label_first = (3, "[1] b")  # a name, not a label
+    reader.read(sentence((1, "b a"), (2, "b"), label_first), [scores(4, 1)])
     certain = np.full((2, ROWS - 2), -30.0)
     certain[:, VOCABULARY.row(entity)] = 0
     a, b, c, d = SPELLING.shares_after(1)

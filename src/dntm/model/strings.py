@@ -106,7 +106,8 @@ class StringReader:
             weights.append(self._weight)
             known = self._known_forms(words)
             row, token = sentence.rows[t + 1], tokens[t]
-            if isinstance(token, int) and is_label(" ".join(words)):
+            has_label = row != UNK or self.spelling.ends is None  # no model of pieces has <unk>
+            if isinstance(token, int) and has_label and is_label(" ".join(words)):
                 # A label such as [1] is no string: its surprisal is that of its row.
                 copies += [(len(position), row, 1.0), (len(position) + 1, row, 1.0)]
                 position += [t, t]
