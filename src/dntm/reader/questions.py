@@ -106,7 +106,8 @@ def _next(engine: Engine, position: ReadingPosition, tokens: Sequence[Token]) ->
     slots = position.slots.copy()
     encoded = engine.encode([tokens], slots)
     evictions = [found._replace(position=0) for found in encoded.evictions[0]]
-    return _Next(list(encoded.sentences[0][1:-1]), evictions, replace(position, slots=slots))
+    rows = [row for row in encoded.sentences[0][1:] if row != EOS]  # pieces have no <eos>
+    return _Next(rows, evictions, replace(position, slots=slots))
 
 
 def predict(
