@@ -84,12 +84,12 @@ class Continuation(Plain):
 def _label(row: int, position: ReadingPosition, vocabulary: Vocabulary) -> tuple[str, int]:
     """The word of a row, an entity's name once it has been mentioned; and the entity, else 0.
 
-    The entity of a free slot is the slot's number.
+    A free slot has the number of an entity that has not been mentioned: its own, if possible.
     """
-    slot = vocabulary.entity_at(row)
-    entity = position.slots.occupant(slot) or slot
-    named = entity in position.occurrences
-    return position.names[entity] if named else vocabulary.label(row), entity
+    seen, slot = position.occurrences, vocabulary.entity_at(row)
+    if (occupant := position.slots.occupant(slot)) in seen:
+        return position.names[occupant], occupant
+    return vocabulary.label(row), occupant or (1 + max(seen) if slot in seen else slot)
 
 
 class _Next(NamedTuple):
