@@ -72,7 +72,7 @@ def test_what_cannot_be_evaluated_is_an_error_and_nothing_is_written(
     assert f"{alone} has no gap" in fails(capsys, "evaluate", tmp_path / "run", "--cloze")
     assert "different vocabularies" in fails(capsys, "evaluate", trained, "--dataset", other)
     assert "no model given" in fails(capsys, "evaluate")
-    assert "pass --dataset" in fails(capsys, "evaluate", tmp_path / "nowhere")
+    assert "pass --dataset" in fails(capsys, "evaluate", trained / "best")
     assert "cannot take the cloze test" in fails(capsys, "evaluate", "ngram", alone, "--cloze")
     assert not list((tmp_path / "run").glob("*.csv"))
 
