@@ -3,7 +3,7 @@
 Every line of the file is a passage: lower case, tokenized, with the word to predict at its end. A
 word is right at k if at most k candidates are as likely. Candidates are all words of the vocabulary
 and all words of the entities of the passage. Their probabilities are those of `dntm score`
-(`model.open_vocabulary`):
+(`model.strings`):
 
     p(w) = p(row of w) + (p(<unk>) + p(new entity)) q(w) + sum over known e of p(e) r(w | e)
 
