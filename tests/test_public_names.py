@@ -27,8 +27,8 @@ def test_the_representation_of_a_reading_fits_a_line(tmp_path: Path) -> None:
     reading = reader.read(STORY)
 
     sentence = reading.sentences[1]
-    assert repr(reading).startswith("Reading('text', 4 sentences, 26 tokens, 2 entities, ")
-    assert repr(sentence) == "SentenceReading(1, 'Ann kept a zork . <eos>', 2 entities)"
+    assert repr(reading).startswith("Reading('text', sentences=4, tokens=26, entities=2, bits=")
+    assert repr(sentence) == "SentenceReading(1, 'Ann kept a zork . <eos>', entities=2)"
     answers = (reader.predictions(STORY), reader.position(STORY))
     parts = (*sentence.entities, *sentence.tokens, *sentence.entities[0].predicted_words)
     for value in (reader, reader.prepare(STORY), reading, sentence, *parts, *answers):

@@ -34,8 +34,7 @@ def train(
         dntm.train(dataset="datasets/ontogum", model={"variant": "both"}, seed=2)
 
     The run folder is `output_dir`; if omitted, runs/DATASET-VARIANT-SEED. The key `run` of the
-    results contains its path. `threads` is the number of CPU threads; 0 stands for the value of
-    OMP_NUM_THREADS, or else for the number of idle cores.
+    results contains its path. `threads` is the number of CPU threads; 0: PyTorch's default.
     """
     if config is not None and settings:
         raise ValueError(f"both a config and {', '.join(settings)} given, expected only one")

@@ -45,7 +45,7 @@ def test_an_html_page_takes_the_text_as_data_and_needs_nothing_else(
     (tmp_path / "<b>.txt").write_text(evil)
 
     source, target = tmp_path / "<b>.txt", tmp_path / "o.html"
-    run("read", source, "--model", model, "--format", "html", "--output", target)
+    run("read", source, "--model", model, "--output", target)
 
     page = Tags()
     page.feed(target.read_text())
@@ -144,6 +144,21 @@ def test_an_interrupted_score_leaves_no_half_file_and_skips_on_request(
     assert "skipped: " in capsys.readouterr().err
 
 
+def test_score_names_the_files_of_a_folder_that_it_ignores_and_prints_nothing_if_one_is_missing(
+    model: Path, story: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (story.parent / "story.doc").write_text("not plain text")
+
+    run("score", story.parent, "--model", model)
+    printed = capsys.readouterr()
+    with pytest.raises(SystemExit):
+        run("score", story, story.parent / "none.txt", "--model", model)
+
+    assert {line.split("\t")[0] for line in printed.out.splitlines()} == {"document", "story"}
+    assert "ignored files that are not text: story.doc" in printed.err
+    assert not capsys.readouterr().out
+
+
 def test_continue_and_fill_print_the_results_of_the_reader(
     model: Path, story: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -183,7 +198,9 @@ def test_errors_name_the_problem(
     model: Path, story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "empty.txt").write_text("\n \n")
+    (tmp_path / "nul.txt").write_bytes(b"one\ntwo\0")
 
+    assert "line 2: a NUL byte" in fails(capsys, "read", tmp_path / "nul.txt", "--model", model)
     missing = fails(capsys, "read", "She met Ann.", "--model", model)
     assert "She met Ann.: no such file or folder" in missing
     assert "standard input" in missing

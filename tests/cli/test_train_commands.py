@@ -4,7 +4,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import torch
 import dntm
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
-from dntm.training import processes, run_folder
+from dntm.training import run_folder
 from dntm.training.run_folder import RunFolder
 from tests.cli.running import SMALL, fails, run, stories
 
@@ -163,16 +162,6 @@ def test_a_resumed_run_keeps_its_threads(
     run("train", "--output-dir", tmp_path / "run", "--resume")
 
     assert asked == [3, 5]
-
-
-def test_by_default_only_idle_cores_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    busy = iter((100.0, 103.0))
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)))
-    monkeypatch.setattr(processes, "_busy_seconds", lambda: next(busy))
-    monkeypatch.setattr(time, "sleep", lambda _: None)
-
-    assert processes.idle_cores(seconds=1.0) == 5
 
 
 def test_an_error_about_a_run_without_weights_says_how_to_resume(

@@ -96,7 +96,7 @@ def test_errors_name_the_bad_setting_and_leave_no_folder(
     assert "at most one of them" in fails(capsys, *start, "--pretrained", "a", "--text", "b")
     assert "--only Z matches no run" in fails(capsys, *start, "--only", "Z")
     assert "expected at least one, without duplicates" in fails(capsys, *start, "--seeds", "1", "1")
-    assert "--jobs is 0" in fails(capsys, *start, "--jobs", "0")
+    assert "jobs is 0" in fails(capsys, *start, "--jobs", "0")
     assert not (tmp_path / "x").exists()
 
 

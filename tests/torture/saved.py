@@ -38,7 +38,7 @@ class Saved:
             folder / name for name in ("run", "dataset", "pretraining")
         )
         (folder / "study.yaml").write_text(to_yaml(PRESETS["quick"]))
-        Session(folder / "machine.json", 1).note(now=True)
+        Session(folder / "machine.json", 1).note()
         latest = RunFolder(self.run).latest()
         assert latest is not None
         self.state = latest

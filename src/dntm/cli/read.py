@@ -10,15 +10,16 @@ import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from dntm.cli.runs import aligned, printable
-from dntm.cli.texts import File, ReaderOptions, Shared, check_output
+from dntm.cli.texts import File, ReaderOptions, Shared, check_output, output_format
 from dntm.corpus.text import as_prose, spaces_before
 from dntm.evaluation.groups import Group
 from dntm.files import write_text
 from dntm.reader.reading import EntityReading, Reading, SentenceReading, TokenReading, Unit, in_bits
 
+Format = Literal["text", "html", "json"]
 _COLORS = (31, 32, 33, 34, 35, 36, 91, 92, 93, 94, 95, 96)
 _SHADES = (None, 233, 235, 237, 239, 241)
 """Gray backgrounds of the 256-color palette, from expected to surprising."""
@@ -37,8 +38,9 @@ class Read:
     source: File
     document: int = 1
     """Number of the document in the file, counted from 1."""
-    format: Literal["text", "html", "json"] = "text"
-    """text: for the terminal; html: a web page; json: all results. For tables, use dntm score."""
+    format: Format | None = None
+    """text: for the terminal; html: a web page; json: all results. If omitted, the extension of
+    --output decides; the default is text. For tables, use dntm score."""
     output: Path | None = None
     """Output file; if omitted, standard output."""
     unit: Unit = "bits"
@@ -52,12 +54,13 @@ class Read:
         """Read and print."""
         check_output(self.output, self.source)
         text, kinds = self.options.text(self.source, self.document)
-        reader = self.options.reader("auto" if self.format == "json" else "single")
+        chosen = output_format(self.format, self.output, get_args(Format))
+        reader = self.options.reader("auto" if chosen == "json" else "single")
         prepared = reader.prepare(text, kinds)
         reading = reader.read(prepared, unit=self.unit)
-        if self.format == "json":
+        if chosen == "json":
             lines = iter([json.dumps(reading.to_dict(), ensure_ascii=False)])
-        elif self.format == "html":
+        elif chosen == "html":
             lines = iter([html_page(reading, prepared.unknown(reader.engine.lexicon))])
         else:
             lines = text_lines(reading, color=self._in_color())

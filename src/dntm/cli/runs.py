@@ -19,8 +19,7 @@ class Threads:
     """Options of a command that computes."""
 
     threads: int = 0
-    """CPU threads; 0: the value of OMP_NUM_THREADS or, if it is not set, the number of idle
-    cores."""
+    """CPU threads; 0: PyTorch's default."""
 
     def set_threads(self) -> int:
         """Set the threads and return their number."""

@@ -13,7 +13,7 @@ import tyro
 from tqdm import tqdm
 
 from dntm.cli.runs import aligned, printable
-from dntm.cli.texts import ReaderOptions, Shared, as_path, check_output
+from dntm.cli.texts import ReaderOptions, Shared, as_path, check_exists, check_output, output_format
 from dntm.corpus.text import Documents
 from dntm.files import new_file
 from dntm.reader.reading import COLUMNS, WORD_COLUMNS, Reading, Unit
@@ -67,6 +67,8 @@ class Score:
         if not self.sources:
             raise ValueError("no file given, expected at least one")
         check_output(self.output, *self.sources)
+        for source in self.sources if self.on_error == "stop" else ():
+            check_exists(source)
         if not self.table.text_column and (self.summary or self.table != StimulusConfig()):
             raise ValueError("--summary, --region-* and --group-by are for tables (--text-column)")
         table = StimulusRows(self, skipped) if self.table.text_column else None
@@ -114,9 +116,8 @@ class Score:
 
     @property
     def output_format(self) -> str:
-        """The given format, else the extension of the output file, else tsv."""
-        extension = self.output.suffix[1:] if self.output else ""
-        return self.format or (extension if extension in get_args(Format) else "tsv")
+        """The format of the output."""
+        return output_format(self.format, self.output, get_args(Format))
 
     def _texts(
         self, reader: "Reader", skipped: list[str], empty: list[str], stopped: list[Exception]

@@ -62,11 +62,8 @@ class Reproduce:
 
     def run(self) -> None:
         """Execute the runs, then write and print the report."""
-        if self.jobs < 1 or self.threads < 0:
-            raise ValueError(
-                f"--jobs is {self.jobs} and --threads is {self.threads}, "
-                "expected at least 1 and at least 0"
-            )
+        if self.jobs < 1:
+            raise ValueError(f"jobs is {self.jobs}, expected at least 1")
         config = self._settings()
         corpus = Path(config.corpus).name
         folder = StudyFolder(self.output_dir or Path("studies") / f"{corpus}-{config.preset}")

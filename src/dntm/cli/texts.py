@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 import tyro
 
 from dntm.cli.runs import Without, print_table, printable
-from dntm.corpus.document import Document, EmptyInputError
+from dntm.corpus.document import Document, EmptyInputError, files_below
 from dntm.corpus.formats import ANNOTATED, Format, files_and_format, has_chains, read_documents
 from dntm.corpus.text import Documents
 from dntm.reader.reading import Unit
@@ -122,6 +122,9 @@ class ReaderOptions(ModelOptions):
         shown = "stdin" if source == "-" else source
         with as_path(source) as path:
             files, found = files_and_format(path, self.input_format, option="--input-format")
+            if path.is_dir() and (others := set(files_below(path)).difference(files)):
+                names = ", ".join(sorted(str(file.relative_to(path)) for file in others))
+                print(f"note: ignored files that are not {found}: {names:.200}", file=sys.stderr)
             if "chains" in self.entities and found not in (*ANNOTATED, "inline"):
                 raise ValueError(
                     f"{shown} is plain text and has no chains: choose other --entities"
@@ -161,8 +164,7 @@ class ReaderOptions(ModelOptions):
 def as_path(source: str) -> Iterator[Path]:
     """The path of a source; standard input is copied to a file to detect its format."""
     if source != "-":
-        if not Path(source).exists():
-            raise ValueError(f"{source}: no such file or folder (- reads from standard input)")
+        check_exists(source)
         yield Path(source)
         return
     with TemporaryDirectory() as folder:
@@ -170,6 +172,18 @@ def as_path(source: str) -> Iterator[Path]:
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         yield path
+
+
+def check_exists(source: str) -> None:
+    """Raise ValueError if a source does not exist."""
+    if source != "-" and not Path(source).exists():
+        raise ValueError(f"{source}: no such file or folder (- reads from standard input)")
+
+
+def output_format(given: str | None, output: Path | None, formats: Sequence[str]) -> str:
+    """The given format, else the extension of the output file, else the first format."""
+    extension = output.suffix[1:] if output else ""
+    return given or (extension if extension in formats else formats[0])
 
 
 def check_output(output: Path | None, *sources: str) -> None:

@@ -272,10 +272,13 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
 def _decoded(lines: Iterable[tuple[int, bytes]], path: str) -> Iterator[tuple[int, str]]:
     for number, raw in lines:
         try:
-            yield number, raw.decode().rstrip("\r\n")
+            line = raw.decode().rstrip("\r\n")
         except UnicodeDecodeError as error:
             place = f"byte 0x{raw[error.start]:02x} at column {error.start + 1}"
             raise InputError(path, number, f"{place} is not UTF-8, expected UTF-8 text") from None
+        if "\0" in line:
+            raise InputError(path, number, "a NUL byte, expected UTF-8 text")
+        yield number, line
 
 
 def _raise(error: OSError) -> None:

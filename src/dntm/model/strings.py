@@ -27,9 +27,11 @@ read so far. For a mention, the pieces are read instead of the entity.
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from itertools import chain
+from itertools import chain, islice
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.corpus.entity_slots import (
@@ -58,6 +60,21 @@ _ROUNDING = 1e-6
 """All entities together have at most the probability 1 - _ROUNDING."""
 Surprisals = list[list[float]]
 """The surprisal of every word of every token of a sentence."""
+
+
+class _Events(NamedTuple):
+    """For each string of a sentence: each of its beginnings, and the end of the string."""
+
+    counts: list[int]
+    """The number of words of each string."""
+    weights: list[Float[np.ndarray, " rows"]]
+    """The share of each row's probability that is distributed by q, before each string."""
+    position: list[int]
+    log_q: list[float]
+    is_row: list[bool]
+    """Whether the row of the first word is such an event."""
+    copies: list[tuple[int, int, float]]
+    """Event, row of an entity, and share of its probability."""
 
 
 class StringReader:
@@ -91,66 +108,70 @@ class StringReader:
 
     def read(self, sentence: SentenceStrings, models: Sequence[RowScores]) -> list[Surprisals]:
         """The surprisal (nats) of every word of every token, for each model."""
+        events, found, ends = self._events(sentence), list[Surprisals](), list[float]()
+        for scores, before in zip(models, self._ends, strict=True):
+            values, end = iter(self._log_p(events, scores)), before
+            found.append([])
+            for count in events.counts:
+                *begins, whole = islice(values, count + 1)
+                found[-1].append([a - b for a, b in zip([end, *begins], begins, strict=False)])
+                end = begins[-1] - whole
+            ends.append(end)
+        self._ends = ends
+        return found
+
+    def _events(self, sentence: SentenceStrings) -> "_Events":
+        """The events of a sentence; its mentions are added to the forms of their entities."""
         strings, tokens = list(sentence.strings), list(sentence.tokens)
         if self.spelling.ends is None:  # the end of a sentence is a row and has no spelling
             strings, tokens = [*strings, ("",)], [*tokens, ""]
             spelled = [*self.spelling.q(sentence.strings), Spelled((-np.inf,), -np.inf)]
-        else:  # the pieces of each model are added below
+        else:  # the pieces of each model are added in `_log_p`
             spelled = [Spelled((0.0,) * len(words), 0.0) for words in strings]
         freed = {e.position: e.slot for e in sentence.evictions if e.entity == NOBODY}
-        weights, position, log_q, is_row = [], list[int](), list[float](), list[bool]()
-        copies: list[tuple[int, int, float]] = []  # event, row of an entity, share of a form
-        for t, words in enumerate(strings):
+        events = _Events([len(words) for words in strings], [], [], [], [], [])
+        for t, (words, token) in enumerate(zip(strings, tokens, strict=True)):
             if t in freed:
                 self._change(row_of_entity(freed[t]), None, 1.0)
-            weights.append(self._weight)
-            known = self._known_forms(words)
-            row, token = sentence.rows[t + 1], tokens[t]
+            events.weights.append(self._weight)
+            row, known = sentence.rows[t + 1], self._known_forms(words)
+            log_q = [*spelled[t].begins, spelled[t].whole]
             has_label = row != UNK or self.spelling.ends is None  # no model of pieces has <unk>
-            if isinstance(token, int) and has_label and is_label(" ".join(words)):
-                # A label such as [1] is no string: its surprisal is that of its row.
-                copies += [(len(position), row, 1.0), (len(position) + 1, row, 1.0)]
-                position += [t, t]
-                log_q += [-np.inf, -np.inf]
-                is_row += [False, False]
-                if row != UNK:
-                    self._change(row, None, 0.0)
-                continue
-            for n, value in enumerate((*spelled[t].begins, spelled[t].whole), start=1):
-                whole = n > len(words)
-                copies += [(len(position), other, shares[n - 1]) for other, shares in known]
-                position.append(t)
-                log_q.append(value)
-                has_row = sentence.words[t] != UNK and (n == 1 or (whole and n == 2))
-                is_row.append(has_row or self.spelling.ends is not None)
-            if isinstance(token, int) and row != UNK:
+            label = isinstance(token, int) and has_label and is_label(" ".join(words))
+            if label:  # [1] is no string: its surprisal is that of its row
+                log_q, known = [-np.inf] * len(log_q), [(row, [1.0] * len(log_q))]
+            for n, value in enumerate(log_q):
+                events.copies.extend((len(events.log_q), other, r[n]) for other, r in known)
+                events.position.append(t)
+                events.log_q.append(value)
+                # A row is one word: it begins with the first word and ends after it
+                is_word = n == 0 or n == len(words) == 1
+                has_row = self.spelling.ends is not None or (sentence.words[t] != UNK and is_word)
+                events.is_row.append(has_row and not label)
+            if label and row != UNK:
+                self._change(row, None, 0.0)
+            elif isinstance(token, int) and row != UNK:
                 self._mention(row, token, words)
         if len(strings) in freed:  # by the last token of a sentence without <eos>
             self._change(row_of_entity(freed[len(strings)]), None, 1.0)
-        if not strings:
-            return [[] for _ in models]
-        found, ends = list[Surprisals](), list[float]()
-        for scores, end in zip(models, self._ends, strict=True):
-            first = np.exp(scores.first.astype(np.float64))
-            copied = np.zeros(len(position))
-            for event, row, share in copies:
-                copied[event] += first[position[event], row] * share
-            log_word, log_spelled = scores.word[position], np.zeros(len(position))
-            if self.spelling.ends is not None:
-                log_word = np.concatenate([pieces.words() for pieces in scores.pieces])
-                log_spelled = np.concatenate([p.q(self.spelling.ends) for p in scores.pieces])
-            with np.errstate(divide="ignore"):
-                q = np.log((first * weights).sum(1))[position] + log_q + log_spelled
-                word = np.where(is_row, log_word, -np.inf)
-                values = iter(np.logaddexp.reduce([word, q, np.log(copied)]).tolist())
-            found.append([])
-            before = end
-            for words in strings:
-                *begins, whole_p = (next(values) for _ in range(1 + len(words)))
-                found[-1].append([a - b for a, b in zip([before, *begins], begins, strict=False)])
-                before = begins[-1] - whole_p
-            ends.append(before)
-        self._ends = ends
+        return events
+
+    def _log_p(self, events: "_Events", scores: RowScores) -> list[float]:
+        """The log-probability of each event under one model."""
+        if not events.position:
+            return []
+        first, position = np.exp(scores.first.astype(np.float64)), events.position
+        copied = np.zeros(len(position))
+        for event, row, share in events.copies:
+            copied[event] += first[position[event], row] * share
+        log_word, log_q = scores.word[position], np.array(events.log_q)
+        if self.spelling.ends is not None:
+            log_word = np.concatenate([pieces.words() for pieces in scores.pieces])
+            log_q += np.concatenate([pieces.q(self.spelling.ends) for pieces in scores.pieces])
+        with np.errstate(divide="ignore"):
+            log_q += np.log((first * events.weights).sum(1))[position]
+            word = np.where(events.is_row, log_word, -np.inf)
+            found: list[float] = np.logaddexp.reduce([word, log_q, np.log(copied)]).tolist()
         return found
 
     def _known_forms(self, words: Words) -> list[tuple[int, list[float]]]:

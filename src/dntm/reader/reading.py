@@ -202,7 +202,7 @@ class SentenceReading:
 
     def __repr__(self) -> str:
         words = " ".join(token.word for token in self.tokens)
-        return f"SentenceReading({self.index}, {words!r:.80}, {len(self.entities)} entities)"
+        return f"SentenceReading({self.index}, {words!r:.80}, entities={len(self.entities)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to a dictionary for JSON, without the position."""
@@ -229,8 +229,8 @@ class Reading:
 
     def __repr__(self) -> str:
         return (
-            f"Reading({self.name!r}, {len(self.sentences)} sentences, {len(self.tokens)} tokens, "
-            f"{len(self.entities)} entities, {self.surprisal:.1f} {self.unit})"
+            f"Reading({self.name!r}, sentences={len(self.sentences)}, tokens={len(self.tokens)}, "
+            f"entities={len(self.entities)}, {self.unit}={self.surprisal:.1f})"
         )
 
     @property

@@ -60,8 +60,8 @@ class PreparedText:
     """The sentences and paragraphs of a text that is prepared while it is read."""
 
     def __repr__(self) -> str:
-        count = len(self.names())
-        return f"PreparedText({self.name!r}, {len(self.sentences)} sentences, {count} entities)"
+        sizes = f"sentences={len(self.sentences)}, entities={len(self.names())}"
+        return f"PreparedText({self.name!r}, {sizes})"
 
     def tokens(self) -> Iterator[list[Token]]:
         """The tokens of each sentence."""

@@ -58,18 +58,18 @@ def run_one(folder: StudyFolder, config: StudyConfig, run: StudyRun, log: Log) -
             return
         path = folder.run(run)
         session = Session(path / "machine.json", torch.get_num_threads())
-        session.note(now=True)
+        session.note()
         if run.model.kind == "trained" and not (path / RESULTS).exists():
             for name in (RECORDS, CLOZE):  # of weights that were not final
                 (path / name).unlink(missing_ok=True)
             settings = train_config(folder, config, run)
             for progress in train_run(settings, resume=(path / "config.yaml").exists()):
-                session.note()
                 if progress.validation:
+                    session.note()
                     done = f"batch {progress.done} of {progress.total}"
                     log(f"{run.name}: {done}, dev perplexity {progress.validation['all']:.1f}")
         _score(folder, run, dataset)
-        session.note(now=True)
+        session.note()
         log(f"{run.name}: finished")
 
 
@@ -98,12 +98,12 @@ def ensure_pretraining(folder: StudyFolder, config: StudyConfig, log: Log) -> No
         settings = pretrain_config(folder, config)
         session = Session(folder.pretraining / "machine.json", torch.get_num_threads())
         for progress in pretrain_run(settings, resume=True):
-            session.note()
             if progress.validation:
+                session.note()
                 recall = progress.validation["recall"][10]
                 done = f"update {progress.done} of {progress.total}"
                 log(f"pretraining: {done}, recall at 10 of hidden words {recall:.3f}")
-        session.note(now=True)
+        session.note()
 
 
 def pretrain_config(folder: StudyFolder, config: StudyConfig) -> PretrainConfig:

@@ -16,7 +16,6 @@ import resource
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -121,36 +120,12 @@ def device_of(name: Device) -> torch.device:
 
 
 def set_threads(threads: int = 0) -> int:
-    """Set PyTorch's CPU threads and return their number.
-
-    0: as OMP_NUM_THREADS says, or as many as there are idle cores. Threads that share a core wait
-    for each other at every matrix product, which can be many times slower than one thread.
-    """
+    """Set PyTorch's CPU threads (0: keep PyTorch's default) and return their number."""
     if not 0 <= threads <= MAX_THREADS:
         raise ValueError(f"threads is {threads}, expected 0 to {MAX_THREADS}")
-    if threads or not os.environ.get("OMP_NUM_THREADS"):
-        torch.set_num_threads(threads or idle_cores())
+    if threads:
+        torch.set_num_threads(threads)
     return torch.get_num_threads()
-
-
-def idle_cores(seconds: float = 0.2) -> int:
-    """The number of cores that this process may use and no program uses now, at least one."""
-    cores = os.cpu_count() or 1
-    affinity = getattr(os, "sched_getaffinity", None)
-    allowed = len(affinity(0)) if affinity else cores
-    before = _busy_seconds()
-    time.sleep(seconds)
-    busy = (_busy_seconds() - before) / seconds
-    return max(1, min(allowed, round(cores - busy)))
-
-
-def _busy_seconds() -> float:
-    """Processor seconds of all programs since the system started; 0 if unknown (not Linux)."""
-    line = _system_file("stat", r"^cpu +(.+)$")
-    if not line:
-        return 0.0
-    user, nice, system, _, _, *rest = map(int, line.split())
-    return float(user + nice + system + sum(rest[:3])) / os.sysconf("SC_CLK_TCK")
 
 
 def processor_name() -> str:

@@ -36,8 +36,6 @@ from dntm.training.state import Model, TrainingState
 FORMAT_VERSION = 2
 CHECKPOINT_SECONDS = 120.0
 """The most work that a kill can lose."""
-SESSION_SECONDS = 5.0
-"""Interval between two updates of machine.json."""
 
 
 class RunFolder:
@@ -191,18 +189,14 @@ def _nan_for_null(value: Any) -> Any:
 
 
 class Session:
-    """One session of a run, as an entry of machine.json; without names of hosts and users.
-
-    The entry is updated every few seconds, so that a killed session is recorded too.
-    """
+    """One session of a run, as an entry of machine.json; without names of hosts and users."""
 
     def __init__(self, path: Path, threads: int) -> None:
         try:
             self.earlier = list(read_json(path)["sessions"]) if path.exists() else []
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error!r}") from None
-        self.path = path
-        self.began, self.noted = time.monotonic(), -math.inf
+        self.path, self.began = path, time.monotonic()
         self.entry = {
             "processor": processor_name(),
             "cores": os.cpu_count() or 1,
@@ -210,15 +204,11 @@ class Session:
             "versions": {name: version(name) for name in ("dntm", "torch", "numpy")},
         }
 
-    def note(self, *, now: bool = False) -> None:
-        """Write time and memory so far, at most once every few seconds unless `now`."""
-        moment = time.monotonic()
-        if not now and moment - self.noted < SESSION_SECONDS:
-            return
-        self.noted = moment
+    def note(self) -> None:
+        """Write time and memory so far."""
         entry = {
             **self.entry,
-            "seconds": round(moment - self.began, 1),
+            "seconds": round(time.monotonic() - self.began, 1),
             "peak_memory_gb": round(peak_memory_gb(), 3),
         }
         write_text(self.path, json.dumps({"sessions": [*self.earlier, entry]}, indent=2) + "\n")
