@@ -9,7 +9,7 @@ import yaml
 
 from dntm.corpus.dataset import Dataset
 from dntm.evaluation.groups import score_groups
-from dntm.evaluation.records import Records
+from dntm.evaluation.records import Records, records_of
 from dntm.model.scorer import Scorer
 from dntm.settings import merged
 from dntm.study.config import PRESETS, StudyConfig, StudyFolder
@@ -92,7 +92,7 @@ def test_baselines_are_added_to_a_study_and_have_a_table(
     one = replace(one, model=replace(one.model, heads=1)).with_baselines()
     folder.save_settings(one)
     runs = {run.name: run for run in one.runs}
-    names = ("n-gram-1", "A-cache-1", "D-transformer-1", "D-pointer-1")
+    names = ("n-gram-1", "A-cache-1", "D-transformer-1", "D-exchanged-1", "D-pointer-1")
 
     for name in names:
         run_one(folder, one, runs[name], quiet)
@@ -101,11 +101,14 @@ def test_baselines_are_added_to_a_study_and_have_a_table(
     assert all(folder.finished(runs[name]) for name in (*names, "A-1"))  # a cache needs its model
     table = next(table for table in report.tables if table.key == "baselines")
     shown = {row["model"]: row for row in table.data}
-    assert list(shown) == ["A", "n-gram", "A-cache", "D-transformer", "D-pointer"]
+    assert list(shown) == ["A", "n-gram", "A-cache", "D-transformer", "D-exchanged", "D-pointer"]
     for model, row in shown.items():
         records = Records.read(folder.path / "runs" / f"{model}-1" / "records-test.csv")
         assert row["all"] == pytest.approx(score_groups(records)["all"]["perplexity"])
         assert (row["all_ratio"] is None) == (model == "A")
+    scorer = Scorer.load(folder.path / "runs" / "D-exchanged-1")
+    plain = score_groups(records_of(scorer, Dataset.open(folder.dataset).documents("test")))
+    assert shown["D-exchanged"]["reappearing"] != pytest.approx(plain["reappearing"]["perplexity"])
     assert shown["A"]["parameters"] == shown["A-cache"]["parameters"]
     assert any("Missing: D-gru-relu-1" in line for line in report.summary)
     main = next(table for table in report.tables if table.key == "table-3")

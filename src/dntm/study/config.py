@@ -61,6 +61,8 @@ class StudyModel:
     kind: Literal["trained", "n-gram", "cache"] = "trained"
     """A cache is not trained: it is added to the trained model `base`."""
     base: str = ""
+    exchange_memories: bool = False
+    """As a control: trained and scored with exchanged memories."""
 
     @property
     def detail(self) -> str:

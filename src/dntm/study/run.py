@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -40,11 +41,8 @@ from dntm.training.processes import device_of
 from dntm.training.run_folder import RunFolder, Session
 
 Log = Callable[[str], None]
-POLL_SECONDS = 0.2
 PARENT = "DNTM_STUDY_PROCESS"
 """Environment variable with the process that started a run."""
-LONGEST_ERROR = 1000
-"""Characters of a failed run's last message that are shown."""
 
 
 def run_one(folder: StudyFolder, config: StudyConfig, run: StudyRun, log: Log) -> None:
@@ -129,7 +127,7 @@ def train_config(folder: StudyFolder, config: StudyConfig, run: StudyRun) -> Tra
         seed=run.seed,
         pretrained=folder.pretraining.resolve() if config.text else pretrained,
         model=run.model.config(config.model),
-        training=config.training,
+        training=replace(config.training, exchange_memories=run.model.exchange_memories),
     )
 
 
@@ -169,6 +167,7 @@ def _load(
     trained = folder.run(StudyRun(MODELS[run.model.base or run.model.name], run.seed))
     scorer, sizes = Scorer.load(trained), RunFolder(trained).read_results()["parameters"]
     scorer.model.to(device_of("auto"))
+    scorer.model.exchange_memories = run.model.exchange_memories
     if run.model.kind == "cache":
         return NeuralCache.tune(scorer, dataset.documents("dev")), sizes
     return scorer, sizes
@@ -176,8 +175,8 @@ def _load(
 
 def run_command(folder: StudyFolder, run: StudyRun) -> list[str]:
     """The command that executes one run."""
-    command = [sys.executable, "-m", "dntm", "reproduce", "--output-dir"]
-    return [*command, str(folder.path.resolve()), "--run", run.name]
+    place = str(folder.path.resolve())
+    return [sys.executable, "-m", "dntm", "reproduce", "--output-dir", place, "--run", run.name]
 
 
 def run_all(
@@ -206,7 +205,7 @@ def run_all(
             for run in free[: jobs - len(running)]:
                 running[run] = _start(folder, run, threads)
                 waiting.remove(run)
-            time.sleep(POLL_SECONDS)
+            time.sleep(0.2)
     finally:
         for process in running.values():
             process.terminate()
@@ -243,6 +242,5 @@ def end_with_parent() -> None:
 
 
 def _last_line(log: Path, code: int) -> str:
-    """The last line of a log, or the exit code if the log is empty."""
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return cut(lines[-1], LONGEST_ERROR) if lines else f"exit code {code}"
+    return cut(lines[-1], 1000) if lines else f"exit code {code}"
