@@ -73,6 +73,7 @@ def test_what_cannot_be_evaluated_is_an_error_and_nothing_is_written(
     assert "different vocabularies" in fails(capsys, "evaluate", trained, "--dataset", other)
     assert "no model given" in fails(capsys, "evaluate")
     assert "pass --dataset" in fails(capsys, "evaluate", trained / "best")
+    assert "pass --dataset" in fails(capsys, "evaluate", "default")
     assert "cannot take the cloze test" in fails(capsys, "evaluate", "ngram", alone, "--cloze")
     assert not list((tmp_path / "run").glob("*.csv"))
 
@@ -145,13 +146,30 @@ def test_a_part_is_left_out(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "numbers.json"
-    run("evaluate", trained, "--without", "memory", "--output-dir", tmp_path, "--json", out)
+    command = ("evaluate", trained, "--without", "memory", "--against", trained)
+    run(*command, "--output-dir", tmp_path, "--json", out)
+    assert f"{trained} without memory" in capsys.readouterr().out.splitlines()[-2]
     numbers = json.loads(out.read_text())
     whole, left = (numbers[f"{trained}{name}"]["all"] for name in ("", " without memory"))
 
     assert whole["nats"] != left["nats"]
     assert len(list(tmp_path.glob("records-dev*.csv"))) == 2
     assert "its parts are memory" in fails(capsys, "evaluate", trained, "--without", "pointer")
+
+
+def test_a_run_trained_with_exchanged_memories_is_scored_with_them(
+    trained: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(trained, tmp_path / "copy")
+    settings = (copy / "config.yaml").read_text()
+    numbers = []
+    for exchanged in ("false", "true"):
+        text = settings.replace("exchange_memories: false", f"exchange_memories: {exchanged}")
+        (copy / "config.yaml").write_text(text)
+        run("evaluate", copy, "--json", tmp_path / "numbers.json")
+        numbers.append(json.loads((tmp_path / "numbers.json").read_text())[str(copy)])
+
+    assert numbers[0]["reappearing"]["nats"] != numbers[1]["reappearing"]["nats"]
 
 
 def test_a_spelling_is_fitted_on_a_dataset(

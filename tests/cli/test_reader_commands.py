@@ -153,10 +153,15 @@ def test_score_names_the_files_of_a_folder_that_it_ignores_and_prints_nothing_if
     printed = capsys.readouterr()
     with pytest.raises(SystemExit):
         run("score", story, story.parent / "none.txt", "--model", model)
+    missing = capsys.readouterr()
 
+    (story.parent / "several.txt").write_text("She sat.\n\n\u200b\n\nHe left.\n")
+    run("score", story.parent / "several.txt", "--documents", "blank-line", "--model", model)
+
+    assert "He" in capsys.readouterr().out, "an empty document ends no file"
     assert {line.split("\t")[0] for line in printed.out.splitlines()} == {"document", "story"}
     assert "ignored files that are not text: story.doc" in printed.err
-    assert not capsys.readouterr().out
+    assert not missing.out
 
 
 def test_continue_and_fill_print_the_results_of_the_reader(

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -217,6 +219,38 @@ def test_an_adapter_is_refused_on_other_weights(tmp_path: Path) -> None:
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected lstm, transformer, or the folder"):
         load_base(str(tmp_path))
+
+
+def test_base_models_that_would_be_read_differently_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transformers = import_module("transformers")
+    load = transformers.AutoModelForCausalLM.from_pretrained
+
+    def scaled(*place: Any, **options: Any) -> Any:
+        model = load(*place, **options)
+        model.get_input_embeddings().register_forward_hook(lambda *call: 3 * call[2])
+        return model
+
+    with pytest.raises(ValueError, match="cannot divide words one by one"):
+        load_base(str(write_base(tmp_path / "blank", adds_blank=True)))
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", scaled)
+    with pytest.raises(ValueError, match="entities cannot be added"):
+        load_base(str(write_base(tmp_path / "scaled")))
+
+
+def test_states_share_what_was_read_and_have_a_last_position(base: BaseModel) -> None:
+    model, rows = build(base), encode(DOCUMENT, base.vocabulary(3)).sentences
+    _, one = model.score(model.plan([rows[:2]]), model.initial_state(1))
+    _, two = model.score(model.plan([rows[2:4]]), one)
+
+    parts = [state.core.documents[0].keys for state in (one, two)]
+    assert len(parts[1]) > len(parts[0])
+    assert all(early is late for early, late in zip(*parts, strict=False))
+    assert isinstance(model.core, PretrainedCore)
+    model.core.positions = sum(map(len, rows[:4])) - 4
+    with pytest.raises(ValueError, match="pieces or more, but the base model reads at most"):
+        model.score(model.plan([rows[4:]]), two)
 
 
 def test_blanks_stand_where_english_text_has_them(base: BaseModel) -> None:

@@ -13,13 +13,13 @@ from dntm.model.language_model import DynamicTextModel
 TEXT = "the old heron saw it rained and swam away slept small fish ate . , ( )"
 
 
-def write_base(folder: Path, *, seed: int = 7) -> Path:
+def write_base(folder: Path, *, seed: int = 7, adds_blank: bool = False) -> Path:
     """Write the model and return its folder."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     transformers: Any = import_module("transformers")
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=adds_blank)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=300,

@@ -60,11 +60,21 @@ def test_predicted_words_are_beginnings_of_words(adapter: Path) -> None:
     assert all(any(known.startswith(word) for known in TEXT.split()) for word in words)
 
 
-def test_gaps_are_refused(adapter: Path) -> None:
+def test_gaps_and_ranks_are_refused(adapter: Path) -> None:
     reader = Reader.from_pretrained(adapter)
 
     with pytest.raises(ValueError, match="one row per word"):
         reader.fill("It ate the [] .", "The heron saw Orla.")
+    with pytest.raises(ValueError, match="one row per word"):
+        reader.token_score("It ate the zorks.", rank=True)
+
+
+def test_readers_in_different_precisions_share_a_base_model(adapter: Path) -> None:
+    double, single = (Reader.from_pretrained(adapter, precision=p) for p in ("double", "single"))
+
+    found = [r.read("The heron saw Orla.").surprisal for r in (double, single, double)]
+
+    assert found[0] == found[2] == pytest.approx(found[1], rel=1e-4)
 
 
 SHARES, ENDS = FormShares(0.4, 0.3, 0.2, 0.1), 0.4

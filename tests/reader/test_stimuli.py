@@ -75,6 +75,7 @@ HEAD = "item,text\n"
         (HEAD + "1, \n", 2, "column 'text' is ' ', expected a text"),
         (b"item,text\n1,a\n2,na\xefve\n", 3, "column 'text' is 'na\\udcefve', expected"),
         (HEAD.encode() + b"\xff,a\n", 2, "column 'item' is '\\udcff', expected UTF-8"),
+        (b"S\xe4tze,text\n1,a\n", 1, "column 'S\\udce4tze', expected UTF-8"),
         (HEAD + '1,"a\n', 2, "unexpected end of data"),
         (HEAD + '1,"a" b\n', 2, "expected after '\"'"),
         ('{"text": "a"}\n{"test": "a"}\n', 2, "{'test': 'a'}, expected the columns text"),

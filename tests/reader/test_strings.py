@@ -68,6 +68,16 @@ def test_names_have_different_surprisals_and_the_same_entity_surprisal(
     assert odd.surprisal > known.surprisal + 10
 
 
+def test_invisible_characters_and_decomposed_accents_change_no_surprisal(
+    spelling_reader: Reader,
+) -> None:
+    plain = spelling_reader.read("The old man met Zo\xeb. He left Zo\xeb.")
+    odd = spelling_reader.read("The\u200b o\xadld man met Zoe\u0308. He left Zo\xeb.")
+
+    surprisals = [[token.surprisal for token in reading.tokens] for reading in (odd, plain)]
+    assert surprisals[0] == pytest.approx(surprisals[1])
+
+
 def test_a_stream_has_the_surprisals_of_the_whole_text(spelling_reader: Reader) -> None:
     text = "The man met Ann Brandt. Ann left Bo. Bo met Ann Brandt. He left Zork, Roswell and Ann."
     whole = spelling_reader.read(text)

@@ -13,6 +13,7 @@ from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.entity_slots import encode
 from dntm.reader.reader import Reader
 from dntm.reader.reading import Reading
+from dntm.reader.text import prepare
 from tests.reader.small import STORY, crowd
 
 STORIES = [
@@ -60,7 +61,7 @@ def test_the_parts_of_a_long_text_have_the_rows_of_the_whole(
 ) -> None:
     monkeypatch.setattr("dntm.reader.engine.SENTENCES", 2)
     story = "\n\n".join(STORIES)
-    whole, lazy = reader.read(story), reader.prepare(story, lazily=True)
+    whole, lazy = reader.read(story), prepare(story, reader.engine.lexicon, lazily=True)
 
     parts = list(reader.read_all([lazy], meanings=False, parts=True))
 
@@ -81,6 +82,15 @@ def test_a_mention_over_several_words_is_marked_on_each(reader: Reader) -> None:
     assert words["mention_words"].tolist() == [3, 3, 3, 0, 1]
     assert words["surprisal"].tolist()[1:3] == [0, 0]
     assert set(words["name"]) == {"Dr. Karol Vask", "", "Bo"}
+
+
+def test_the_frequency_of_a_word_is_that_of_its_letters_not_of_a_quotation_mark() -> None:
+    reader = Reader.from_pretrained()
+    quoted, plain = (reader.read(f"He said {word}.") for word in ('"house"', "house"))
+
+    words = (reading.to_frame(words=True)["unigram_surprisal"] for reading in (quoted, plain))
+
+    assert len({own.tolist()[2] for own in words}) == 1
 
 
 def test_entropy_reductions_add_up_to_the_change_of_the_entropy(reader: Reader) -> None:

@@ -15,6 +15,7 @@ from dntm.settings import merged
 from dntm.study.config import PRESETS, StudyConfig, StudyFolder
 from dntm.study.report import write_report
 from dntm.study.run import run_one
+from tests.model.tiny_base import write_base
 from tests.study.small_study import write_corpus
 
 
@@ -113,3 +114,21 @@ def test_baselines_are_added_to_a_study_and_have_a_table(
     assert any("Missing: D-gru-relu-1" in line for line in report.summary)
     main = next(table for table in report.tables if table.key == "table-3")
     assert [row["model"] for row in main.data] == ["D-gru-relu", "A"]
+
+
+def test_a_study_can_have_a_pretrained_core(config: StudyConfig, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    core, models = write_base(tmp_path / "base"), ("A", "D-gru-relu")
+    own = {"model": {"core": str(core), "context_dim": 5}, "seeds": [1]}
+    adapter = merged(PRESETS["adapter"], own, "test")
+    study = replace(adapter, corpus=config.corpus, models=models, reading=config.reading)
+    folder = StudyFolder(tmp_path / "study")
+    folder.save_settings(study)
+
+    for run in study.runs:
+        run_one(folder, study, run, quiet)
+    report = write_report(folder)
+
+    table = next(table for table in report.tables if table.key == "table-2")
+    assert {row["model"]: row["seeds"] for row in table.data} == {"A": 1, "D-gru-relu": 1}
+    assert all(folder.finished(run) for run in study.runs)

@@ -1,5 +1,6 @@
 """Training on a pretrained core: what belongs to entities learns; a resumed run has equal bits."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from dntm.cli.main import main
+from dntm.evaluation.records import Records
 from dntm.model.base_model import load_base
 from dntm.model.checkpoint import WEIGHTS, load_tensors
 from dntm.model.config import ModelConfig
@@ -65,6 +67,10 @@ def test_an_adapter_learns_and_resumes_to_the_same_bits(
     main(["spelling", str(whole), "--dataset", str(dataset)])
     assert (whole / "best" / "spelling.json").read_bytes() == fitted
     assert not (whole / "best" / "vocab.txt").exists()
+    document = {"sentences": [["It", "ate", "it"]], "clusters": [[[0, 0], [2, 2]]]}
+    (tmp_path / "a.jsonl").write_text(json.dumps(document))
+    main(["evaluate", str(whole), str(tmp_path / "a.jsonl"), "--output-dir", str(tmp_path)])
+    assert len(Records.read(tmp_path / "records-dev-whole-a.csv").token) == 3
 
 
 def test_both_layers_start_from_a_memory_that_was_learned_with_frozen_inputs(

@@ -26,7 +26,7 @@ def test_the_sentences_on_the_page_join_to_the_text_that_is_read(text: str) -> N
 
 def test_a_name_is_unknown_if_its_last_word_is() -> None:
     words = ("uncle", "river", "saw", "the", "near", "Peter")
-    lexicon = Lexicon(Vocabulary(words, entities=4), lower_case=False)
+    lexicon = Lexicon(Vocabulary(words, entities=4))
     text = "The blicket saw Uncle Zorp near the Zorp River. Near the river Peter saw the blicket."
 
     start = start_event("x", prepare(text, lexicon), lexicon)

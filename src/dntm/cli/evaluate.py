@@ -122,16 +122,19 @@ class Evaluate(Computing):
             run = Path(model)
             given = Path(corpus) if corpus else self.dataset or _own_dataset(run)
             if given is None:
-                if not run.exists():
+                if model not in (DEFAULT, NGRAM) and not run.exists():
                     raise ValueError(f"{run}: no such folder, expected a run folder")
                 raise ValueError(f"the training dataset of {run} is not known: pass --dataset")
             dataset = Dataset.open(given).check_content()
             yield dataset, documents_of(dataset, self.split)
             return
+        source = Path(model)
+        if (own := _own_dataset(source)) and not (source / "best" / "vocab.txt").is_file():
+            source = own  # an adapter has no words of its own
         build = BuildConfig(
-            entities_from=load_vocabulary(Path(model), entities=50).entities_from,
+            entities_from=load_vocabulary(source, entities=50).entities_from,
             overflow="evict" if evict else "drop",
-            vocabulary_of=Path(model),
+            vocabulary_of=source,
         )
         train, dev, test = (float(split == self.split) for split in SPLITS)
         reading = ReadConfig(fractions=(train, dev, test), on_error=self.on_error)
@@ -238,6 +241,9 @@ class Evaluate(Computing):
                 f"resume it with dntm train --output-dir {run} --resume"
             )
         model = Scorer.load(run)
+        settings = read_yaml(run / "config.yaml") if (run / "config.yaml").is_file() else {}
+        trained = settings.get("training") or {}
+        model.model.exchange_memories = bool(trained.get("exchange_memories"))
         model.model.to(device_of(self.device))
         if model.vocabulary.ends and model.vocabulary != dataset.vocabulary:
             raise ValueError(f"{run} and {dataset.folder} have different vocabularies")
@@ -261,8 +267,9 @@ class Evaluate(Computing):
     def _check_against(self, models: list[str]) -> None:
         if self.against is None:
             return
-        changes = ["cache"] * self.cache + ["exchanged"] * self.exchange_memories
-        added = [f"{model} + {change}" for model in models if model != NGRAM for change in changes]
+        changes = [self._left_out] * bool(self.without) + [" + cache"] * self.cache
+        changes += [" + exchanged"] * self.exchange_memories
+        added = [f"{model}{change}" for model in models if model != NGRAM for change in changes]
         rows = dict.fromkeys(self._row(name, models) for name in [*models, *added])
         if self.against not in rows or len(rows) == 1:
             found = ", ".join(f'"{row}"' for row in rows)
@@ -283,7 +290,8 @@ class Evaluate(Computing):
                 group: uncertainty.whole_documents(uncertainty.stacked(own), document)
                 for group, own in by_group.items()
             }
-        base = sums.pop(str(self.against))
+        if (base := sums.pop(str(self.against), None)) is None:
+            raise ValueError(f'--against "{self.against}": this model has no memories')
 
         def change(own: Mapping[Group, uncertainty.DocumentSums], group: Group) -> str:
             if not base[group].documents:

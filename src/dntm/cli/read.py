@@ -77,6 +77,8 @@ class Read:
 
 def text_lines(reading: Reading, *, color: bool) -> Iterator[str]:
     """The whole reading, line by line."""
+    from dntm.reader.meaning import confidence_label  # it needs torch, which tables do not
+
     for sentence in reading.sentences:
         yield _sentence(sentence, reading.unit, color=color)
     for entity, name in reading.entities.items():
@@ -88,7 +90,8 @@ def text_lines(reading: Reading, *, color: bool) -> Iterator[str]:
         yield ""
         yield f"{title}, mentioned {'once' if count == 1 else f'{count} times'}"
         for index, state in trail:
-            yield f"  after sentence {index + 1:<4} {_state(state)}"
+            label, words = confidence_label(state.confidence), printable(", ".join(_words(state)))
+            yield f"  after sentence {index + 1:<4} {words}{f' ({label})' if label else ''}"
     yield ""
     yield from aligned(
         [[f"{reading.unit} per token", "tokens", "dynamic", "static"], *_means(reading)]
@@ -130,13 +133,6 @@ def _painted(text: str, codes: str) -> str:
 
 def _color(entity: int) -> str:
     return f"1;{_COLORS[(entity - 1) % len(_COLORS)]}"
-
-
-def _state(state: EntityReading) -> str:
-    from dntm.reader.meaning import confidence_label  # it needs torch, which tables do not
-
-    label = confidence_label(state.confidence)
-    return f"{printable(', '.join(_words(state)))}{f' ({label})' if label else ''}"
 
 
 def _words(state: EntityReading) -> list[str]:

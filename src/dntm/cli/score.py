@@ -123,13 +123,17 @@ class Score:
         self, reader: "Reader", skipped: list[str], empty: list[str], stopped: list[Exception]
     ) -> Iterator["PreparedText"]:
         """The documents of all files. Documents before an error are still scored."""
+        from dntm.reader.text import prepare
+
         noted = skipped if self.on_error == "skip" else None
         lazily = reader.vocabulary.entities_from == "first"
         for source in self.sources:
             try:
                 texts = self.options.texts(source, self.documents, noted, empty, lazily=lazily)
                 for document, kinds, is_long in texts:
-                    yield reader.prepare(document, kinds, lazily=is_long)
+                    lexicon = reader.engine.lexicon
+                    own = prepare(document, lexicon, kinds, lazily=True) if is_long else None
+                    yield own or reader.prepare(document, kinds)
             except (ValueError, OSError) as error:
                 if noted is None:
                     stopped.append(error)

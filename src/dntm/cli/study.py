@@ -29,9 +29,13 @@ class Reproduce:
     corpus: str | None = None
     """A named corpus (see dntm data list), a file or folder of texts, or a dataset folder; if
     omitted, sotu."""
-    preset: Literal["paper", "small", "quick"] | None = None
+    preset: Literal["paper", "small", "quick", "adapter"] | None = None
     """paper: the paper's study. small: smaller versions of the same models; takes hours on two
-    cores. quick: only the models A and D; takes minutes. If omitted, quick."""
+    cores. quick: only the models A and D; takes minutes. adapter: the models A to D on a pretrained
+    --core. If omitted, quick."""
+    core: str | None = None
+    """The core of all models, such as a pretrained language model: its folder, GGUF file or Hugging
+    Face id. If omitted, that of the preset."""
     output_dir: Path | None = None
     """The study folder; if omitted, studies/CORPUS-PRESET."""
     from_: Annotated[str | None, tyro.conf.arg(name="from")] = None
@@ -98,6 +102,8 @@ class Reproduce:
             "pretrained": self.pretrained or config.pretrained,
             "seeds": self.seeds or config.seeds,
         }
+        if self.core:
+            options["model"] = dataclasses.replace(config.model, core=self.core)
         changed = dataclasses.replace(config, **options)
         if not (exists and changed == config):
             changed = changed.resolved()

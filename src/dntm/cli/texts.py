@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 import tyro
 
 from dntm.cli.runs import Without, print_table, printable
-from dntm.corpus.document import Document, EmptyInputError, files_below
+from dntm.corpus.document import Document, files_below
 from dntm.corpus.formats import ANNOTATED, Format, files_and_format, has_chains, read_documents
 from dntm.corpus.text import Documents
 from dntm.reader.reading import Unit
@@ -139,16 +139,17 @@ class ReaderOptions(ModelOptions):
                     and {"names", "unknown", "none"}.issuperset(kinds or ())
                     and file.stat().st_size > _LONG
                 )
-                called = shown if source == "-" else None
                 read = read_documents(
-                    path, [file], found, documents, skipped, called=called, whole=not lazy
+                    path,
+                    [file],
+                    found,
+                    documents,
+                    skipped,
+                    empty=empty,
+                    called=shown if source == "-" else None,
+                    whole=not lazy,
                 )
-                try:
-                    yield from ((document, kinds, lazy) for document in read)
-                except EmptyInputError as error:
-                    if empty is None:
-                        raise
-                    empty.append(str(error))
+                yield from ((document, kinds, lazy) for document in read)
 
     def _kinds(self, file: Path, found: Format) -> "Kinds":
         if self.entities != ("auto",):

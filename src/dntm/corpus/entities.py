@@ -75,9 +75,8 @@ def stems(word: str, endings: Sequence[str] = _INFLECTION) -> Iterator[str]:
 class Lexicon:
     """A vocabulary and its spelling (as written or in lower case)."""
 
-    def __init__(self, vocabulary: Vocabulary, *, lower_case: bool | None = None) -> None:
-        self.vocabulary = vocabulary
-        self.lower_case = vocabulary.lower_case if lower_case is None else lower_case
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary, self.lower_case = vocabulary, vocabulary.lower_case
         self._related: dict[str, bool] = {}
 
     def __contains__(self, word: str) -> bool:
@@ -221,21 +220,18 @@ class EntityFinder:
             titles.append(core.pop(0))
         while len(core) > 1 and core[-1] in ("jr.", "sr."):
             core.pop()
+        gender = ""
         if not core:
-            entity = self._title.get(titles[-1])
-            core = titles[-1:]
+            entity, core = self._title.get(titles[-1]), titles[-1:]
         else:
             gender = next((_TITLES[title] for title in titles if _TITLES[title]), "")
             entity = self._named(tuple(core), gender)
             if entity is None and len(core) == 1:
-                entity = self._of_stem(core[0])
-                if entity is not None and not self._fits(entity, gender):
-                    entity = None
-            if entity is None:
-                entity = self._new()
-            self._entities[entity].gender = self._entities[entity].gender or gender
+                stem = self._of_stem(core[0])
+                entity = stem if stem is not None and self._fits(stem, gender) else None
         if entity is None:
             entity = self._new()
+        self._entities[entity].gender = self._entities[entity].gender or gender
         self._call(entity, tuple(core))
         for title in titles:
             self._title[title] = entity

@@ -10,6 +10,7 @@ mention, and one of their own.
 """
 
 import hashlib
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -43,6 +44,8 @@ class BaseModel:
     decoder: nn.Module
     """Turns embeddings into hidden states."""
     layers: int
+    positions: int
+    """The most pieces of a text."""
     x: Tensor
     """Input embeddings of the pieces."""
     y: Tensor
@@ -98,13 +101,14 @@ def load_base(name: str) -> BaseModel:
             f"causal language model: {reason}"
         ) from None
     model = model.eval().requires_grad_(requires_grad=False)
-    head = model.get_output_embeddings()
+    head, config = model.get_output_embeddings(), model.config.get_text_config()
     found = BaseModel(
         name=name,
         revision=options.get("revision") or getattr(model.config, "_commit_hash", None) or "",
         sha256=_digest(model),
         decoder=model.get_decoder(),
-        layers=model.config.get_text_config().num_hidden_layers,
+        layers=config.num_hidden_layers,
+        positions=getattr(config, "max_position_embeddings", sys.maxsize),
         x=model.get_input_embeddings().weight.detach(),
         y=head.weight.detach(),
         b=None if head.bias is None else head.bias.detach(),
@@ -113,6 +117,8 @@ def load_base(name: str) -> BaseModel:
         names=tuple(tokenizer(f" {n}", add_special_tokens=False)["input_ids"][0] for n in _NAMES),
     )
     _check_logits(model, found)
+    if found.divide(" a, a") != [p for word in (" a", ",", " a") for p in found.divide(word)]:
+        raise ValueError(f"{name}: its tokenizer cannot divide words one by one, without a blank")
     return found
 
 
@@ -130,15 +136,15 @@ def _check_logits(model: Any, base: BaseModel) -> None:
     """Refuse models whose logits are not h . y + b, or whose cache is not of keys and values."""
     from transformers.cache_utils import DynamicLayer
 
-    x = base.x[[base.start, *base.divide(" the")]].unsqueeze(0)
-    expected = model(inputs_embeds=x).logits
+    pieces = [base.start, *base.divide(" the")]
+    x, expected = base.x[pieces].unsqueeze(0), model(torch.tensor([pieces])).logits
     found = base.decoder(inputs_embeds=x, use_cache=True)
     h, cache = found.last_hidden_state, getattr(found, "past_key_values", None)
     logits = h @ base.y.t() + (0 if base.b is None else base.b)
     if not bool((logits - expected).abs().max() < _TOLERANCE * expected.abs().max()):
         raise ValueError(
             f"{base.name}: its logits are not the product of hidden states and output embeddings, "
-            "so entities cannot be added to them"
+            "or it scales its input embeddings, so entities cannot be added"
         )
     if not all(type(layer) is DynamicLayer for layer in getattr(cache, "layers", [None])):
         raise ValueError(f"{base.name}: expected full attention in every layer")

@@ -46,7 +46,7 @@ class CopyLogits:
 
     def log_sum(self) -> Float[Tensor, " positions"]:
         """Log of the summed exponentials of all copies."""
-        return torch.cat([a.logsumexp(1) for a, _ in self._nonempty()])
+        return torch.cat([a.logsumexp(1) for a, _ in self.nonempty()])
 
     def log_sum_of(self, targets: Int[Tensor, " positions"]) -> Float[Tensor, " positions"]:
         """The same for the copies of each position's target."""
@@ -54,15 +54,9 @@ class CopyLogits:
         return torch.cat(
             [
                 a.masked_fill(rows != own.unsqueeze(1), MASKED).logsumexp(1)
-                for (a, rows), own in zip(self._nonempty(), wanted, strict=True)
+                for (a, rows), own in zip(self.nonempty(), wanted, strict=True)
             ]
         )
-
-    def exponentials(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """For each part, exp(a - m) of every copy, m of each position, and the rows of `parts`."""
-        for a, rows in self._nonempty():
-            m = a.amax(1)
-            yield (a - m.unsqueeze(1)).exp_(), m, rows
 
     def add_to(
         self, log_p: Float[Tensor, "positions vocabulary"], log_sum: Float[Tensor, " positions"]
@@ -70,7 +64,7 @@ class CopyLogits:
         """The distribution with copies, from the one without and its log-normalizer."""
         total = torch.logaddexp(log_sum, self.log_sum())
         start, found = 0, []
-        for a, rows in self._nonempty():
+        for a, rows in self.nonempty():
             part = slice(start, start := start + len(a))
             shares = (a - total[part].unsqueeze(1)).exp().masked_fill(rows < 0, 0)
             copied = torch.zeros_like(log_p[part]).index_add(1, rows.clamp(min=0), shares)
@@ -78,7 +72,7 @@ class CopyLogits:
             found.append(torch.logaddexp(log_p[part] + rest, copied.log()))
         return torch.cat(found)
 
-    def _nonempty(self) -> tuple[tuple[Tensor, Tensor], ...]:
+    def nonempty(self) -> tuple[tuple[Tensor, Tensor], ...]:
         """The parts; one masked copy in a part without any."""
         return tuple(
             (a, rows) if len(rows) else (a.new_full((len(a), 1), MASKED), rows.new_full((1,), -1))
@@ -235,8 +229,9 @@ class OutputLayer(nn.Module):
         if query.copies is None:
             return Scores(picked - log_sum, entropy, log_sum)
         total, log_p, start = torch.empty_like(m), torch.empty_like(m), 0
-        for exp, peak, values in query.copies.exponentials():
-            part = slice(start, start := start + len(exp))
+        for a, values in query.copies.nonempty():
+            part, peak = slice(start, start := start + len(a)), a.amax(1)
+            exp = (a - peak.unsqueeze(1)).exp_()
             copied = torch.where(values == targets[part].unsqueeze(1), exp, 0).sum(1).log() + peak
             total[part] = torch.logaddexp(log_sum[part], exp.sum(1).log() + peak)
             log_p[part] = torch.logaddexp(picked[part], copied) - total[part]

@@ -46,8 +46,8 @@ ALTERNATIVES = 16
 class ReadText(NamedTuple):
     """What one document has read, without gradients; None at its beginning."""
 
-    keys: tuple[tuple[Tensor, Tensor], ...]
-    """Keys and values of every layer."""
+    keys: tuple[tuple[tuple[Tensor, ...], ...], ...]
+    """Keys and values of every layer, one part per call; later states share the parts."""
     h: Float[Tensor, "depths hidden_dim"]
     """The last states of the last and the middle layer."""
 
@@ -78,11 +78,7 @@ class PretrainedCore(nn.Module):
     def __init__(self, base: BaseModel) -> None:
         super().__init__()
         object.__setattr__(self, "decoder", base.decoder)
-        self.middle = round(MIDDLE * base.layers)
-
-    def _apply(self, fn: Any, recurse: bool = True) -> Any:
-        self.decoder._apply(fn, recurse)
-        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self.middle, self.positions = round(MIDDLE * base.layers), base.positions
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Nothing to draw."""
@@ -146,14 +142,19 @@ class PretrainedCore(nn.Module):
             real[0] = True
         # Each <bos> has the state of the last token before it.
         last = np.cumsum(real) - (past is None)
-        keys: Any = None
+        keys, before, parts = [], 0, past.keys if past else ()
         h = x.new_empty(count, 2, 0, x.shape[2])
         if past is not None:
-            keys = [tuple(t.expand(count, -1, -1, -1) for t in layer) for layer in past.keys]
-            h = past.h.unsqueeze(1).expand(count, 2, 1, -1)
-        cache: Any = DynamicCache(keys)
+            for layer in zip(*parts, strict=True):
+                joined = [torch.cat(part, 2) for part in zip(*layer, strict=True)]
+                keys.append(tuple(part.expand(count, -1, -1, -1) for part in joined))
+            before, h = keys[0][0].shape[2], past.h.unsqueeze(1).expand(count, 2, 1, -1)
+        if (length := before + int(real.sum())) > self.positions:
+            expected = f"the base model reads at most {self.positions:,}: divide the text"
+            raise ValueError(f"a text of {length:,} pieces or more, but {expected}")
+        cache: Any = DynamicCache(keys or None)
         if real.any():
-            output = self.decoder(
+            output = self.decoder.to(x)(  # shared: another model may have changed its precision
                 inputs_embeds=x.index_select(1, indices(np.flatnonzero(real), x)),
                 past_key_values=cache,
                 use_cache=True,
@@ -162,17 +163,15 @@ class PretrainedCore(nn.Module):
             depths = (output.last_hidden_state, output.hidden_states[self.middle])
             h = torch.cat((h, torch.stack(depths, 1)), 2)
         states = h.index_select(2, indices(last, h))
-        pasts = (
-            ReadText(
-                tuple(
-                    (own.keys[i : i + 1].detach(), own.values[i : i + 1].detach())
-                    for own in cache.layers
-                ),
-                end,
+        found = []
+        for i, (own, end) in enumerate(zip(states, h[:, :, -1].detach(), strict=True)):
+            new = tuple(
+                tuple(t[i : i + 1, :, before:].detach().clone() for t in (layer.keys, layer.values))
+                for layer in cache.layers
             )
-            for i, end in enumerate(h[:, :, -1].detach())
-        )
-        return [ReadOn(own[0], own[1], past) for own, past in zip(states, pasts, strict=True)]
+            read = ReadText((*parts, new) if real.any() else parts, end)
+            found.append(ReadOn(own[0], own[1], read))
+        return found
 
 
 class CoreMemory(EntityMemory):

@@ -144,7 +144,6 @@ def _model_of(
     tensors: dict[str, Tensor], rows: int, merging: Merging | None, path: Path
 ) -> SentenceCompletion:
     """The model with these parameters; ValueError if they are not those of such a model."""
-    tensors.pop("share", None)  # earlier checkpoints have the distribution of negatives
     names = ("x", "encoder.W_hd", "encoder.forward_lstm.W_hh")
     sizes = [tensors[name].shape for name in names if name in tensors]
     if [len(size) for size in sizes] != [2, 2, 2]:

@@ -258,6 +258,8 @@ class Engine:
 
     def ranks(self, text: PreparedText) -> list[int]:
         """The rank of every predicted token among all rows, 1 for the most likely."""
+        if not self.models.vocabulary.ends:
+            raise ValueError("ranks need one row per word, not pieces of words")
         model, encoded = self.models.dynamic, self.encode(text.tokens(), self.slots())
         state, found = model.initial_state(1), list[int]()
         for rows, evictions in zip(encoded.sentences, encoded.evictions, strict=True):

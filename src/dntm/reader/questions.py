@@ -12,7 +12,7 @@ Each sampled sentence is read like any other, so that it changes the entities it
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -22,7 +22,7 @@ from dntm.corpus.document import Token
 from dntm.corpus.entity_slots import Eviction
 from dntm.corpus.text import as_prose
 from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows
-from dntm.reader.engine import Engine, ModelPair, next_token
+from dntm.reader.engine import Engine, ModelPair, States, next_token
 from dntm.reader.meaning import content_words
 from dntm.reader.reading import NATS, Plain, Unit
 from dntm.reader.streaming import ReadingPosition
@@ -92,22 +92,25 @@ def _label(row: int, position: ReadingPosition, vocabulary: Vocabulary) -> tuple
     return vocabulary.label(row), occupant or (1 + max(seen) if slot in seen else slot)
 
 
-class _Next(NamedTuple):
-    """A sentence that continues a text."""
-
-    rows: list[int]
-    evictions: list[Eviction]
-    """Reassigned slots, all before its first word, so that slots are fixed within the sentence."""
-    position: ReadingPosition
-    """The position before it, with the slots after it."""
-
-
-def _next(engine: Engine, position: ReadingPosition, tokens: Sequence[Token]) -> _Next:
+def _next(
+    engine: Engine, position: ReadingPosition, tokens: Sequence[Token]
+) -> tuple[list[int], list[Eviction], ReadingPosition]:
+    """The rows of a sentence that continues a text; the evictions, all before its first word, so
+    that slots are fixed within it; and the position before it, with the slots after it.
+    """
     slots = position.slots.copy()
     encoded = engine.encode([tokens], slots)
     evictions = [found._replace(position=0) for found in encoded.evictions[0]]
     rows = [row for row in encoded.sentences[0][1:] if row != EOS]  # pieces have no <eos>
-    return _Next(rows, evictions, replace(position, slots=slots))
+    return rows, evictions, replace(position, slots=slots)
+
+
+def _next_tokens(
+    models: ModelPair, states: States, rows: Sequence[int], evictions: Sequence[Eviction]
+) -> list[Float[Tensor, " vocabulary"]]:
+    """The next token's log-probabilities under both models."""
+    pairs = zip((models.dynamic, models.static), states, strict=True)
+    return [next_token(model, state, rows, evictions) for model, state in pairs]
 
 
 def predict(
@@ -117,14 +120,11 @@ def predict(
     if k < 1:
         raise ValueError(f"k is {k}, expected at least 1")
     models = engine.models
-    sentence = _next(engine, position, tokens)
-    dynamic, static = (
-        next_token(model, state, [BOS, *sentence.rows], sentence.evictions)
-        for model, state in zip((models.dynamic, models.static), position.states, strict=True)
-    )
+    begun, evictions, after = _next(engine, position, tokens)
+    dynamic, static = _next_tokens(models, position.states, [BOS, *begun], evictions)
 
     def candidate(row: int) -> Candidate:
-        word, entity = _label(row, sentence.position, models.vocabulary)
+        word, entity = _label(row, after, models.vocabulary)
         p, static_p = (float(log_p[row].exp()) for log_p in (dynamic, static))
         return Candidate(word=word, entity=entity, probability=p, static_probability=static_p)
 
@@ -151,18 +151,19 @@ def fill_gap(
     if (gaps := tokens.count(GAP)) != 1:
         raise ValueError(f"the sentence has {gaps} gaps, expected one: {GAP}")
     gap = tokens.index(GAP)
-    placed = _next(engine, position, [*tokens[:gap], *tokens[gap + 1 :]])
-    before, rest = [BOS, *placed.rows[:gap]], [*placed.rows[gap:], EOS]
-    tried = [] if choose == "words" else _entity_rows(placed.position, engine.models.vocabulary)
+    rows, evictions, after = _next(engine, position, [*tokens[:gap], *tokens[gap + 1 :]])
+    before, rest = [BOS, *rows[:gap]], [*rows[gap:], EOS]
+    tried = [] if choose == "words" else _entity_rows(after, engine.models.vocabulary)
     if choose != "entities":
-        tried += _likely_words(engine, placed, before, candidates, function_words=function_words)
+        likely = _next_tokens(engine.models, position.states, before, evictions)
+        tried += _best_words(engine.models, likely, candidates, function_words=function_words)
     nats: list[tuple[float, float]] = []
     for start in range(0, len(tried), _AT_ONCE):
         filled = [[*before, row, *rest] for row in tried[start : start + _AT_ONCE]]
-        nats += engine.sentence_nats(filled, placed.evictions, position.states)
+        nats += engine.sentence_nats(filled, evictions, position.states)
     fillings = []
     for row, both in zip(tried, nats, strict=True):
-        word, entity = _label(row, placed.position, engine.models.vocabulary)
+        word, entity = _label(row, after, engine.models.vocabulary)
         ours, static = (value / NATS[unit] for value in both)
         fillings.append(Filling(word=word, entity=entity, surprisal=ours, static_surprisal=static))
     return sorted(fillings, key=lambda filling: filling.surprisal)
@@ -172,20 +173,20 @@ def _entity_rows(position: ReadingPosition, vocabulary: Vocabulary) -> list[int]
     return [vocabulary.entity_row(slot) for slot in sorted(position.slots.occupied())]
 
 
-def _likely_words(
-    engine: Engine, sentence: _Next, before: Sequence[int], count: int, *, function_words: bool
+def _best_words(
+    models: ModelPair,
+    both: Sequence[Float[Tensor, " vocabulary"]],
+    count: int,
+    *,
+    function_words: bool,
 ) -> list[int]:
-    """The rows of the most likely next words of each model."""
-    models, words = engine.models, engine.models.vocabulary.words
+    """The rows of the most likely words of each model."""
+    words = models.vocabulary.words
     places = range(len(words)) if function_words else content_words(words)
     first = entity_rows(models.vocabulary.entities).stop
     rows = torch.tensor([first + place for place in places])
-    found: dict[int, None] = {}
-    for model, state in zip((models.dynamic, models.static), sentence.position.states, strict=True):
-        log_p = next_token(model, state, before, sentence.evictions)[rows]
-        best = log_p.topk(min(count, len(rows)) or len(rows)).indices
-        found |= dict.fromkeys(rows[best].tolist())
-    return list(found)
+    best = (log_p[rows].topk(min(count, len(rows)) or len(rows)).indices for log_p in both)
+    return list(dict.fromkeys(row for own in best for row in rows[own].tolist()))
 
 
 def sample(

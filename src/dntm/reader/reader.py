@@ -81,16 +81,12 @@ class Reader:
         parts = [without] if isinstance(without, str) else without
         return cls(ModelPair.load(path, static, precision, parts), resolver)
 
-    def prepare(
-        self, text: Text, entities: Kinds = None, *, border: int = 0, lazily: bool = False
-    ) -> PreparedText:
+    def prepare(self, text: Text, entities: Kinds = None, *, border: int = 0) -> PreparedText:
         """Find the entities of a text; ValueError if it has no word.
 
-        No mention crosses the `border`, a number of characters. If the text is prepared `lazily`,
-        entities are found while it is read with `read_all(..., parts=True)`.
+        No mention crosses the `border`, a number of characters.
         """
-        lexicon, resolver = self.engine.lexicon, self._resolver
-        return prepare(text, lexicon, entities, resolver, border=border, lazily=lazily)
+        return prepare(text, self.engine.lexicon, entities, self._resolver, border=border)
 
     def read(self, text: Text, *, entities: Kinds = None, unit: Unit = "bits") -> Reading:
         """Read a whole text."""
@@ -189,10 +185,6 @@ class Reader:
         check_entities(prefix, position.names, new=True)
         return questions.predict(self.engine, position, prefix, k)
 
-    def ranks(self, text: Text, *, entities: Kinds = None) -> list[int]:
-        """The rank of every predicted token among all rows, 1 for the most likely."""
-        return self.engine.ranks(self.prepare(text, entities))
-
     def fill(
         self,
         sentence: str,
@@ -268,7 +260,7 @@ class Reader:
         texts, sign = self._prepare_batch(batch, entities), -1 if surprisal else 1
         scored: list[list[tuple[Any, ...]]] = []
         for text, found in zip(texts, self._scores(texts, prob, base_two), strict=True):
-            ranks = [(r,) for r in self.ranks(text)] if rank else [()] * len(found)
+            ranks = [(r,) for r in self.engine.ranks(text)] if rank else [()] * len(found)
             rows = ((t, (t.word, sign * v, *r)) for (t, v), r in zip(found, ranks, strict=True))
             scored.append([row for token, row in rows if eos_token or not token.end])
         return scored

@@ -24,6 +24,7 @@ from dntm.reader.reading import SURPRISALS, WORD_COLUMNS, Reading
 from dntm.settings import parse_json
 
 _MARK = re.compile(r"(\[\[|\]\])")
+_SURROGATE = re.compile("[\ud800-\udfff]")  # a byte that is not UTF-8
 MEASURES = tuple(name for name in SURPRISALS if name.endswith("surprisal"))
 """Columns that are summed over texts and regions."""
 
@@ -90,6 +91,8 @@ class StimulusConfig:
         if isinstance(header, Exception):
             raise header
         for column, count in Counter(columns).items():
+            if _SURROGATE.search(column):
+                raise ValueError(f"column {column!r}, expected UTF-8")
             if count > 1 or not column.strip():
                 raise ValueError(f"{count} columns named {column!r}, expected unique names")
         for column in (*self.text_column, self.region_column, self.region_names, self.group_by):
@@ -153,7 +156,7 @@ def _values(row: Any, columns: Sequence[str]) -> dict[str, Any]:
     if not isinstance(values, dict) or set(values) != set(columns):
         raise ValueError(f"{values!r:.200}, expected the columns {', '.join(columns)}")
     for column, value in values.items():
-        if re.search("[\ud800-\udfff]", str(value)):
+        if _SURROGATE.search(str(value)):
             raise ValueError(f"column {column!r} is {value!r:.200}, expected UTF-8")
     return values
 
@@ -199,5 +202,4 @@ def summarize(reading: Reading, regions: Mapping[str, range]) -> dict[str, float
         found[f"{prefix}words"] = len(part)
         for name in MEASURES:
             found[prefix + name] = sum(row[name] or 0 for row in part)
-    tokens = [dict(zip(SURPRISALS, token.surprisals, strict=True)) for token in reading.tokens]
-    return found | {name: sum(token[name] for token in tokens) for name in MEASURES}
+    return found | {name: sum(getattr(t, name) for t in reading.tokens) for name in MEASURES}

@@ -314,5 +314,5 @@ def read_stream(
 
 
 def _digest(before: bytes, words: Sequence[Word]) -> bytes:
-    read = repr([(word.token, tuple(word.words), word.start) for word in words])
+    read = repr([(word.token, tuple(word.words), word.start, word.end) for word in words])
     return hashlib.sha256(before + read.encode()).digest()

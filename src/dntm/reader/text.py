@@ -141,7 +141,7 @@ def prepare(
     found = find_entities(_with_chains(document, chosen, resolver), chosen, lexicon, config)
     found = _apart(found, border) if border else found
     parts = zip(found.sentences, found.tokens(), found.spans, strict=True)
-    sentences = [_words(found.text, *sentence, lexicon) for sentence in parts]
+    sentences = [_words(*sentence, lexicon) for sentence in parts]
     return PreparedText(
         name=found.name, sentences=sentences, text=found.text, paragraphs=found.paragraphs
     )
@@ -207,19 +207,18 @@ def _lazily(text: str, lexicon: Lexicon, kinds: Sequence[Kind]) -> Iterator[tupl
         mentions = [] if "none" in kinds else finder.read(words)
         inside = {place for span in mentions for place in range(span.start, span.end)}
         others = [Span(w, w + 1) for w in range(len(words)) if w not in inside]
-        yield _words(text, words, sorted([*mentions, *others]), spans, lexicon), paragraph
+        yield _words(words, sorted([*mentions, *others]), spans, lexicon), paragraph
 
 
 def _words(
-    text: str, words: Sequence[str], tokens: Sequence[Span], spans: Sequence[Span], lexicon: Lexicon
+    words: Sequence[str], tokens: Sequence[Span], spans: Sequence[Span], lexicon: Lexicon
 ) -> list[Word]:
     """A sentence, given its words, the words of each token, and the characters of each word."""
     found = []
     for first, end, entity in tokens:
         token = lexicon.spelled(words[first]) if entity is None else entity
-        surface = tuple(text[start:stop] for start, stop, _ in spans[first:end])
-        starts = tuple(span.start for span in spans[first:end])
-        found.append(Word(token, surface, starts[0], spans[end - 1].end, starts))
+        own, starts = tuple(words[first:end]), tuple(span.start for span in spans[first:end])
+        found.append(Word(token, own, starts[0], spans[end - 1].end, starts))
     return found
 
 

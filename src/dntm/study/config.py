@@ -56,7 +56,8 @@ class StudyModel:
     beyond the paper."""
     variant: Variant = "baseline"
     merging: Merging = "gru-relu"
-    core: str = "lstm"
+    core: str = ""
+    """If empty, the core of the study's settings."""
     extensions: tuple[Extension, ...] = ()
     kind: Literal["trained", "n-gram", "cache"] = "trained"
     """A cache is not trained: it is added to the trained model `base`."""
@@ -79,7 +80,7 @@ class StudyModel:
         added = tuple(name for name in sizes.extensions if name not in self.extensions)
         return dataclasses.replace(
             sizes,
-            core=self.core,
+            core=self.core or sizes.core,
             variant=self.variant,
             merging=self.merging,
             extensions=(*self.extensions, *added),
@@ -203,6 +204,8 @@ class StudyConfig:
     def resolved(self) -> "StudyConfig":
         """The settings with absolute paths, and with the sizes that pretraining requires."""
         given, model, pretrained = self.given, self.model, self.pretrained
+        if Path(model.core).exists():
+            model = dataclasses.replace(model, core=str(Path(model.core).resolve()))
         if given is not None and Path(given).exists():
             given = str(Path(given).resolve())
         if self.text:

@@ -13,8 +13,9 @@ fallback, so that a page can set them for light and dark mode; their CSV files h
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -97,13 +98,12 @@ def make_report(results: StudyResults) -> Report:
 def _summary(results: StudyResults, found: Sequence[Claim]) -> Iterator[str]:
     yield "The experiments of Kobayashi, Okazaki and Inui (IJCNLP 2017)."
     planned, finished = len(results.config.runs), len(results.runs)
-    seconds = sum(session["seconds"] for run in results.runs for session in run.sessions)
-    yield f"{finished} of {planned} runs are finished; they took {_duration(seconds)} in total."
+    took = _time(session for run in results.runs for session in run.sessions)
+    yield f"{finished} of {planned} runs are finished; they took {took} in total."
     if results.missing:
         yield f"Missing: {listed([run.name for run in results.missing])}."
     if results.pretraining:
-        seconds = sum(session["seconds"] for session in results.pretraining)
-        yield f"Pretraining took {_duration(seconds)}."
+        yield f"Pretraining took {_time(results.pretraining)}."
     seeds = {len(model.runs) for model in results.models.values()}
     if seeds == {1}:
         yield "Each model has one seed, so the variation between seeds is unknown."
@@ -115,13 +115,8 @@ def _summary(results: StudyResults, found: Sequence[Claim]) -> Iterator[str]:
         yield f"{hold} of {tested} tested claims hold."
 
 
-def _duration(seconds: float) -> str:
-    """Seconds as hours, minutes and seconds."""
-    whole = round(seconds)
-    hours, minutes = whole // 3600, whole % 3600 // 60
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {whole % 60:02d} s" if minutes else f"{whole} s"
+def _time(sessions: Iterable[Mapping[str, Any]]) -> timedelta:
+    return timedelta(seconds=round(sum(session["seconds"] for session in sessions)))
 
 
 def _settings(results: StudyResults) -> Table:

@@ -131,14 +131,8 @@ def read_results(folder: StudyFolder) -> StudyResults:
 
 def documents_csv(results: StudyResults) -> str:
     """One row per run and test document, for other tests of significance."""
-    header = [
-        "model",
-        "seed",
-        "document",
-        *uncertainty.sum_columns(PAPER_GROUPS),
-        "gaps",
-        "quantiles",
-    ]
+    columns = uncertainty.sum_columns(PAPER_GROUPS)
+    header = ["model", "seed", "document", *columns, "gaps", "quantiles"]
     rows = (
         [run.run.model.name, run.run.seed, *row]
         for run in results.runs

@@ -25,8 +25,8 @@ from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.entity_slots import DocumentRows, encode
 from dntm.corpus.token_store import TokenStore
-from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary
-from dntm.model.extensions.naming import infrequent, nameable
+from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, entity_rows
+from dntm.model.extensions.naming import FREQUENT, held_out_types, nameable
 from dntm.training.config import PretrainRecipe, Recipe
 
 POOL = 64
@@ -272,8 +272,9 @@ class Hiding:
             raise ValueError("hide and reveal need one row per word, not pieces of words")
         self.vocabulary, self.lexicon = vocabulary, Lexicon(vocabulary)
         self.nameable = nameable(vocabulary)
-        self.words = infrequent(vocabulary)
+        self.words = self.nameable & ~held_out_types(vocabulary)
         """Rows of the words that may be hidden."""
+        self.words[: entity_rows(vocabulary.entities).stop + FREQUENT] = False
 
     def __call__(self, document: AnonymizedDocument, random: np.random.Generator) -> DocumentRows:
         """Encode the document with some of its words hidden and some of its entities revealed."""

@@ -96,11 +96,3 @@ def held_out_types(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
     found[first + FREQUENT :: HELD_OUT] = True
     found &= nameable(vocabulary)
     return found
-
-
-def infrequent(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
-    """Which rows can be hidden: nameable, not held out, not among the most frequent words."""
-    found = nameable(vocabulary)
-    found &= ~held_out_types(vocabulary)
-    found[: entity_rows(vocabulary.entities).stop + FREQUENT] = False
-    return found
