@@ -6,8 +6,8 @@ All texts take the same steps:
 
 Of nested mentions the innermost (or outermost) is kept; the words of the others stay in the text.
 
-With `entities_from="repeated"`, the paper's setting, only names and unknown words that occur again
-are entities. A name is then a maximal run of capitalized words, and equal strings are one entity.
+With `entities_from="repeated"`, only names and unknown words of plain text that occur again are
+entities. A name is then a maximal run of capitalized words, and equal strings are one entity.
 The first word of a sentence counts only if the document also writes it with a capital inside a
 sentence and never in lower case. Headlines, in which all words but the smallest are capitalized,
 are skipped. An unknown word is an entity if it occurs at least twice.
@@ -42,7 +42,7 @@ class AnonymizeConfig:
     """Keep chains with a single mention."""
     entities_from: From = "first"
     """Names and unknown words are entities from their first mention on (first), or only if they
-    occur again later (repeated, the paper's setting)."""
+    occur again later (repeated, as in studies)."""
     lower_case: bool = False
     """Convert all words to lower case; the original words of mentions are stored separately."""
 

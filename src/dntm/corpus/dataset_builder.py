@@ -111,7 +111,7 @@ class BuildConfig(AnonymizeConfig):
 
 
 PAPERS_BUILD = BuildConfig(entities_from="repeated")
-"""The paper's setting: only repeated entities; documents with too many entities are dropped."""
+"""Plain text: only repeated names and unknown words. Too many entities: dropped, as in the paper."""
 
 
 def build_dataset(

@@ -3,7 +3,8 @@
 A claim is one or more comparisons: two models on the same tokens or gaps. A comparison is clear if
 the 95 % interval of a paired bootstrap over documents excludes zero, and every seed of the better
 model beats every seed of the other. A claim holds if all of its comparisons are clear. It does not
-hold if one of them points the other way. Otherwise it is unclear.
+hold if one of them points the other way. Otherwise it is unclear. "At least as good" holds if some
+comparison is clear, none is clearly worse, and the mean change is not for the worse.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +38,7 @@ class PairedComparison:
 
     name: str
     ratio: float
-    """Its perplexity or mean quantile divided by that of the other model."""
+    """Its perplexity divided by that of the other model; nan for a mean quantile."""
     verdict: Verdict
     is_clearly_worse: bool
     text: str
