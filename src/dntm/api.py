@@ -28,8 +28,8 @@ def train(
 ) -> dict[str, Any]:
     """Train a language model and return the results of the run: perplexities by split.
 
-    The settings are given either as a `config`, or as a recipe (modern, paper, naming, adapter or quick) and
-    the fields of `TrainConfig` that differ from it. Nested settings are dictionaries:
+    The settings are given either as a `config`, or as a recipe (modern, paper, naming, adapter or
+    quick) and the fields of `TrainConfig` that differ from it. Nested settings are dictionaries:
 
         dntm.train(dataset="datasets/ontogum", model={"variant": "both"}, seed=2)
 

@@ -81,8 +81,9 @@ def text_lines(reading: Reading, *, color: bool) -> Iterator[str]:
 
     for sentence in reading.sentences:
         yield _sentence(sentence, reading.unit, color=color)
+    trails = _trails(reading)
     for entity, name in reading.entities.items():
-        trail = reading.trail(entity)
+        trail = trails.get(entity)
         if not trail:  # it had no slot in an overfull sentence
             continue
         count = trail[-1][1].occurrence
@@ -96,6 +97,14 @@ def text_lines(reading: Reading, *, color: bool) -> Iterator[str]:
     yield from aligned(
         [[f"{reading.unit} per token", "tokens", "dynamic", "static"], *_means(reading)]
     )
+
+
+def _trails(reading: Reading) -> dict[int, list[tuple[int, EntityReading]]]:
+    """The states of each entity with their sentences; `Reading.trail` finds one entity only."""
+    found: dict[int, list[tuple[int, EntityReading]]] = {}
+    for index, state in ((s.index, state) for s in reading.sentences for state in s.entities):
+        found.setdefault(state.entity, []).append((index, state))
+    return found
 
 
 def _means(reading: Reading) -> list[list[str]]:
@@ -152,6 +161,7 @@ def html_page(reading: Reading, unknown: Collection[int]) -> str:
         totals=_means(reading),
         unknown=unknown,
         words=_words,
+        trails=_trails(reading),
         entities=sorted(reading.entities.items(), key=lambda item: item[0] not in unknown),
         # The golden angle: neighboring entities have different hues.
         hue=lambda entity: round((205 + (entity - 1) * 137.508) % 360),

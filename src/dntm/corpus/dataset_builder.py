@@ -111,7 +111,7 @@ class BuildConfig(AnonymizeConfig):
 
 
 PAPERS_BUILD = BuildConfig(entities_from="repeated")
-"""Plain text: only repeated names and unknown words. Too many entities: dropped, as in the paper."""
+"""Plain text: only repeated names and unknown words. Too many entities are dropped (Section 4)."""
 
 
 def build_dataset(

@@ -5,8 +5,8 @@
 Without this term, predictions after a mention depend on d_e only through x_e and the core. W_dh is
 initialized to zero.
 
-Departure: the paper has no such term. `--model.extensions entity-residual` adds it to variants with a
-memory.
+Departure: the paper has no such term. `--model.extensions entity-residual` adds it to variants with
+a memory.
 """
 
 from dataclasses import replace

@@ -63,13 +63,8 @@ def read(
     x = add_dynamic_terms(words[0], W_dx, table, window.entity_places, window.entity_rows)
     x = dropout(model, x, config.dropout_embedding, generator)
     h, core = already_read or model.core(x, window.layout, state.core, drop_context)
-    observation = Observation(
-        window=window,
-        h=h,
-        d=table[:, : config.context_dim],
-        x=model.x.weight,
-        output=model.output,
-    )
+    d = table[:, : config.context_dim]
+    observation = Observation(window=window, h=h, d=d, x=model.x.weight, output=model.output)
     observed = [
         term.observe(observation, term_state)
         for term, term_state in zip(model.ordered_terms, state.terms, strict=True)
