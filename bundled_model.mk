@@ -78,7 +78,7 @@ $(WORK)/parts/ontogum: $(WORK)/gaps/all_results.json
 	$(BUILD) ontogum --from $(DATA)/ontogum --output-dir $@ \
 		--leave-out 'GUM_essay*' 'GUM_fiction*' 'GUM_letter*' 'GUM_podcast*' 'GUM_whow*'
 
-# The novels left out are held out in text/
+# The novels left out are among the held-out documents of text/
 $(WORK)/parts/litbank: $(WORK)/gaps/all_results.json
 	$(BUILD) litbank --from $(DATA)/litbank --leave-out '974_*' '9830_*' --output-dir $@
 
@@ -135,7 +135,7 @@ $(WORK)/dynamic/all_results.json: $(WORK)/pointer/all_results.json $(WORK)/encod
 		--pretrained $(WORK)/encoder --model.variant C --training.freeze x.words memory \
 		--training.learning-rate 1e-3
 
-# Results of the bundled model on texts that it has not read
+# Results of the bundled model on texts that it was not trained on
 RESULTS  := docs/results
 STATIC   := $(BUNDLED)/static
 TESTED    = $(DNTM) data build --max-sentences 28 --vocabulary-of default --lower-case --overwrite

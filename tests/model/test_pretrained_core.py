@@ -232,7 +232,7 @@ def test_base_models_that_would_be_read_differently_are_refused(
         model.get_input_embeddings().register_forward_hook(lambda *call: 3 * call[2])
         return model
 
-    with pytest.raises(ValueError, match="cannot divide words one by one"):
+    with pytest.raises(ValueError, match="divides single words differently"):
         load_base(str(write_base(tmp_path / "blank", adds_blank=True)))
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", scaled)
     with pytest.raises(ValueError, match="entities cannot be added"):

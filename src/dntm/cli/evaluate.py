@@ -291,7 +291,7 @@ class Evaluate(Computing):
                 for group, own in by_group.items()
             }
         if (base := sums.pop(str(self.against), None)) is None:
-            raise ValueError(f'--against "{self.against}": this model has no memories')
+            raise ValueError(f'--against "{self.against}": this model has no memory')
 
         def change(own: Mapping[Group, uncertainty.DocumentSums], group: Group) -> str:
             if not base[group].documents:

@@ -6,8 +6,8 @@ All texts take the same steps:
 
 Of nested mentions the innermost (or outermost) is kept; the words of the others stay in the text.
 
-With `entities_from="repeated"`, only names and unknown words of plain text that occur again are
-entities. A name is then a maximal run of capitalized words, and equal strings are one entity.
+With `entities_from="repeated"`, a name or unknown word in plain text is an entity only if it
+occurs again. A name is then a maximal run of capitalized words, and equal strings are one entity.
 The first word of a sentence counts only if the document also writes it with a capital inside a
 sentence and never in lower case. Headlines, in which all words but the smallest are capitalized,
 are skipped. An unknown word is an entity if it occurs at least twice.

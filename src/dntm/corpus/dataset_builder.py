@@ -111,7 +111,8 @@ class BuildConfig(AnonymizeConfig):
 
 
 PAPERS_BUILD = BuildConfig(entities_from="repeated")
-"""Plain text: only repeated names and unknown words. Too many entities are dropped (Section 4)."""
+"""The build of studies. In plain text, only names and unknown words that occur again are entities.
+Documents with too many entities are dropped (Section 4)."""
 
 
 def build_dataset(

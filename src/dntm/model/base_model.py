@@ -45,7 +45,7 @@ class BaseModel:
     """Turns embeddings into hidden states."""
     layers: int
     positions: int
-    """The most pieces of a text."""
+    """Maximum length of a text, in pieces."""
     x: Tensor
     """Input embeddings of the pieces."""
     y: Tensor
@@ -118,7 +118,7 @@ def load_base(name: str) -> BaseModel:
     )
     _check_logits(model, found)
     if found.divide(" a, a") != [p for word in (" a", ",", " a") for p in found.divide(word)]:
-        raise ValueError(f"{name}: its tokenizer cannot divide words one by one, without a blank")
+        raise ValueError(f"{name}: its tokenizer divides single words differently than a text")
     return found
 
 

@@ -63,7 +63,7 @@ Surprisals = list[list[float]]
 
 
 class _Events(NamedTuple):
-    """For each string of a sentence: each of its beginnings, and the end of the string."""
+    """Events of a sentence: for each string, one per beginning w_1 ... w_j and one for its end."""
 
     counts: list[int]
     """The number of words of each string."""
@@ -72,7 +72,7 @@ class _Events(NamedTuple):
     position: list[int]
     log_q: list[float]
     is_row: list[bool]
-    """Whether the row of the first word is such an event."""
+    """Whether the row of the first word contributes to the event."""
     copies: list[tuple[int, int, float]]
     """Event, row of an entity, and share of its probability."""
 

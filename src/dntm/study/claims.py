@@ -3,8 +3,9 @@
 A claim is one or more comparisons: two models on the same tokens or gaps. A comparison is clear if
 the 95 % interval of a paired bootstrap over documents excludes zero, and every seed of the better
 model beats every seed of the other. A claim holds if all of its comparisons are clear. It does not
-hold if one of them points the other way. Otherwise it is unclear. "At least as good" holds if some
-comparison is clear, none is clearly worse, and the mean change is not for the worse.
+hold if one of them points the other way. Otherwise it is unclear. A claim of "at least as good"
+holds if at least one comparison is clear, none is clearly worse, and perplexity does not rise on
+average.
 """
 
 from collections.abc import Callable, Mapping, Sequence
