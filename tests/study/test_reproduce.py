@@ -62,6 +62,8 @@ def test_a_study_killed_at_every_step_ends_with_the_same_tables(
             time.sleep(0.01)
         kill_all(process)
         assert process.returncode == -signal.SIGKILL
+        if step.startswith("pretraining"):
+            interrupted = not (study / "pretraining" / "all_results.json").exists()
     subprocess.run(command, check=True, capture_output=True)
 
     assert sessions(study) > 2  # as many as without a kill
@@ -69,7 +71,7 @@ def test_a_study_killed_at_every_step_ends_with_the_same_tables(
     weights = "pretraining/best/model.safetensors"
     assert (study / weights).read_bytes() == (finished / weights).read_bytes()
     machine = json.loads((study / "pretraining" / "machine.json").read_text())
-    assert len(machine["sessions"]) == 2
+    assert len(machine["sessions"]) == 1 + interrupted
     assert "| text | text.txt | gigaword |" in (study / "report" / "report.md").read_text()
     assert {path.name for path in study.rglob(".*")} == {".locks", ".lock"}
 

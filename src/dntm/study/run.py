@@ -95,6 +95,7 @@ def ensure_pretraining(folder: StudyFolder, config: StudyConfig, log: Log) -> No
         log(f"pretraining the encoder on {', '.join(config.text)}")
         settings = pretrain_config(folder, config)
         session = Session(folder.pretraining / "machine.json", torch.get_num_threads())
+        session.note()
         for progress in pretrain_run(settings, resume=True):
             if progress.validation:
                 session.note()
@@ -106,14 +107,13 @@ def ensure_pretraining(folder: StudyFolder, config: StudyConfig, log: Log) -> No
 
 def pretrain_config(folder: StudyFolder, config: StudyConfig) -> PretrainConfig:
     """The settings of the pretraining; its sizes are the model's."""
+    sizes = config.model
     return PretrainConfig(
         text=tuple(map(Path, config.text)),
         output_dir=folder.pretraining.resolve(),
         dataset=folder.dataset.resolve(),
         store=config.store,
-        model=EncoderConfig(
-            embedding_dim=config.model.embedding_dim, encoder_dim=config.model.encoder_dim
-        ),
+        model=EncoderConfig(embedding_dim=sizes.embedding_dim, encoder_dim=sizes.encoder_dim),
         training=config.pretraining,
     )
 
