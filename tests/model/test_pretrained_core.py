@@ -19,6 +19,7 @@ from dntm.model.config import Variant
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.pretrained_core import CoreMemory, PretrainedCore, ReadOn, Unread
 from dntm.model.scorer import Scorer
+from dntm.training.processes import matmul_precision
 from tests.model.small import backward, score
 from tests.model.tiny_base import build, write_base
 
@@ -123,6 +124,21 @@ def test_the_pass_with_gradients_has_the_same_values(base: BaseModel, variant: V
 
     assert float(nats.detach()) == pytest.approx(-sum(map(np.sum, scores)), abs=1e-9)
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
+
+
+def test_training_in_bfloat16_is_close_to_single_precision(base: BaseModel) -> None:
+    model, rows = build(base).float(), encode(DOCUMENT, base.vocabulary(3)).sentences
+    window = model.plan([rows])
+
+    exact = float(model.train().loss(window, model.initial_state(1))[0].detach())
+    scores = score(model.eval(), [rows], 9)[0]
+    with matmul_precision("medium"):
+        rounded = float(model.train().loss(window, model.initial_state(1))[0].detach())
+        again = score(model.eval(), [rows], 9)[0]
+
+    assert rounded != pytest.approx(exact, rel=1e-5)
+    assert rounded == pytest.approx(exact, rel=0.02)
+    assert again == pytest.approx(scores, abs=0.02)
 
 
 def test_with_frozen_inputs_a_dynamic_output_is_learned_in_one_pass(
@@ -248,7 +264,7 @@ def test_states_share_what_was_read_and_have_a_last_position(base: BaseModel) ->
     assert len(parts[1]) > len(parts[0])
     assert all(early is late for early, late in zip(*parts, strict=False))
     assert isinstance(model.core, PretrainedCore)
-    model.core.positions = sum(map(len, rows[:4])) - 4
+    model.core.base = replace(base, positions=sum(map(len, rows[:4])) - 4)
     with pytest.raises(ValueError, match="pieces or more, but the base model reads at most"):
         model.score(model.plan([rows[4:]]), two)
 

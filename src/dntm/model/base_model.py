@@ -9,6 +9,7 @@ the last hidden states; models that change them further are refused.
 mention, and one of their own.
 """
 
+import copy
 import hashlib
 import sys
 from dataclasses import dataclass
@@ -65,6 +66,14 @@ class BaseModel:
         labels = [piece or f"<unused {row}>" for row, piece in enumerate(pieces)]
         return PieceVocabulary(labels, entities, divide=self.divide, **known)
 
+    def decoder_for(self, x: Tensor, *, training: bool) -> tuple[nn.Module, torch.dtype]:
+        """The decoder on the device of x, and the type in which it computes."""
+        low = training and torch.get_float32_matmul_precision() == "medium"
+        if low and x.dtype == torch.float32:
+            return _in_bfloat16(self.decoder).to(x.device), torch.bfloat16
+        # Another model that shares the decoder may have changed its precision.
+        return self.decoder.to(x), x.dtype
+
     def divide(self, text: str) -> list[int]:
         """The pieces of a text."""
         found: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -120,6 +129,11 @@ def load_base(name: str) -> BaseModel:
     if found.divide(" a, a") != [p for word in (" a", ",", " a") for p in found.divide(word)]:
         raise ValueError(f"{name}: its tokenizer divides single words differently than a text")
     return found
+
+
+@lru_cache(maxsize=1)
+def _in_bfloat16(decoder: nn.Module) -> nn.Module:
+    return copy.deepcopy(decoder).to(torch.bfloat16)
 
 
 def _start(tokenizer: Any) -> int:
@@ -194,7 +208,7 @@ def _begin(
     generator: torch.Generator | None,
 ) -> None:
     """Initialize the shared part of all rows with `at`, and their own parts near zero."""
-    nn.init.normal_(own, std=0.1 * float(at.pow(2).mean().sqrt()), generator=generator)
+    nn.init.normal_(own, std=0.3 * float(at.pow(2).mean().sqrt()), generator=generator)
     with torch.no_grad():
         shared.copy_(at)
 

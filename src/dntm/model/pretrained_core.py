@@ -73,12 +73,12 @@ class ReadOn(NamedTuple):
 class PretrainedCore(nn.Module):
     """The layers of a base model. They are not parameters of the core: no checkpoint has them."""
 
-    decoder: Any
+    base: BaseModel
 
     def __init__(self, base: BaseModel) -> None:
         super().__init__()
-        object.__setattr__(self, "decoder", base.decoder)
-        self.middle, self.positions = round(MIDDLE * base.layers), base.positions
+        object.__setattr__(self, "base", base)
+        self.middle = round(MIDDLE * base.layers)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Nothing to draw."""
@@ -149,19 +149,20 @@ class PretrainedCore(nn.Module):
                 joined = [torch.cat(part, 2) for part in zip(*layer, strict=True)]
                 keys.append(tuple(part.expand(count, -1, -1, -1) for part in joined))
             before, h = keys[0][0].shape[2], past.h.unsqueeze(1).expand(count, 2, 1, -1)
-        if (length := before + int(real.sum())) > self.positions:
-            expected = f"the base model reads at most {self.positions:,}: divide the text"
+        if (length := before + int(real.sum())) > self.base.positions:
+            expected = f"the base model reads at most {self.base.positions:,}: divide the text"
             raise ValueError(f"a text of {length:,} pieces or more, but {expected}")
         cache: Any = DynamicCache(keys or None)
         if real.any():
-            output = self.decoder.to(x)(  # shared: another model may have changed its precision
-                inputs_embeds=x.index_select(1, indices(np.flatnonzero(real), x)),
+            decoder, dtype = self.base.decoder_for(x, training=self.training)
+            output = decoder(
+                inputs_embeds=x.index_select(1, indices(np.flatnonzero(real), x)).to(dtype),
                 past_key_values=cache,
                 use_cache=True,
                 output_hidden_states=True,
             )
             depths = (output.last_hidden_state, output.hidden_states[self.middle])
-            h = torch.cat((h, torch.stack(depths, 1)), 2)
+            h = torch.cat((h, torch.stack(depths, 1).to(h)), 2)
         states = h.index_select(2, indices(last, h))
         found = []
         for i, (own, end) in enumerate(zip(states, h[:, :, -1].detach(), strict=True)):

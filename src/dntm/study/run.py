@@ -37,7 +37,7 @@ from dntm.study.config import CLOZE, MODELS, RECORDS, RESULTS, StudyConfig, Stud
 from dntm.training.config import EncoderConfig, PretrainConfig, TrainConfig
 from dntm.training.language_modeling import train_run
 from dntm.training.pretraining import pretrain_run
-from dntm.training.processes import device_of
+from dntm.training.processes import device_of, matmul_precision
 from dntm.training.run_folder import RunFolder, Session
 
 Log = Callable[[str], None]
@@ -66,7 +66,8 @@ def run_one(folder: StudyFolder, config: StudyConfig, run: StudyRun, log: Log) -
                     session.note()
                     done = f"batch {progress.done} of {progress.total}"
                     log(f"{run.name}: {done}, dev perplexity {progress.validation['all']:.1f}")
-        _score(folder, run, dataset)
+        with matmul_precision(config.training.matmul_precision):
+            _score(folder, run, dataset)
         session.note()
         log(f"{run.name}: finished")
 

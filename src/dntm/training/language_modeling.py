@@ -176,7 +176,7 @@ def _validate(state: TrainingState[DynamicTextModel], run: _Run) -> dict[str, fl
     """Score the dev split, append the metrics, and keep the weights if they are the best."""
     position = state.position
     position.validations += 1
-    with state.ema_weights():
+    with state.ema_weights(), matmul_precision(run.config.training.matmul_precision):
         scores = score_groups(records_of(Scorer(state.model, run.vocabulary), run.dev))
         state.check_loss(scores["all"]["nats"] / scores["all"]["tokens"])
         perplexities = {g: score["perplexity"] for g, score in scores.items()}
@@ -213,5 +213,6 @@ def _write_results(trained: DynamicTextModel, run: _Run) -> None:
         "total": parameter_count(best.model.config),
         "finetuned": sum(p.numel() for p in trained.parameters() if p.requires_grad),
     }
-    dev = score_groups(records_of(best, run.dev))
+    with matmul_precision(run.config.training.matmul_precision):
+        dev = score_groups(records_of(best, run.dev))
     run.folder.write_results({"parameters": sizes, "splits": {"dev": dev}})
