@@ -44,9 +44,9 @@ class Optimization:
     """Decay of an exponential moving average (EMA) of the weights, such as .999; 0 disables it. The
     averaged weights are validated and saved instead of the latest ones."""
     matmul_precision: Literal["highest", "medium"] = "highest"
-    """Precision of matrix products in training, and in the scores of training runs and studies. With
-    medium, PyTorch may round the factors to bfloat16, and a pretrained core is trained in bfloat16.
-    This is up to twice as fast on recent CPUs."""
+    """Precision of matrix products in training, and in the scores of training runs and studies.
+    With medium, PyTorch may round the factors to bfloat16, and a pretrained core is trained in
+    bfloat16. This is up to twice as fast on recent CPUs."""
 
     def __post_init__(self) -> None:
         settle(self)
