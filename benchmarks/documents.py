@@ -13,7 +13,7 @@ import numpy as np
 
 from dntm.corpus.dataset import Dataset
 from dntm.corpus.entity_slots import encode
-from dntm.corpus.vocabulary import BOS, EOS, entity_rows, row_of_entity
+from dntm.corpus.vocabulary import BOS, EOS, Vocabulary, entity_rows, row_of_entity
 from dntm.model.config import ModelConfig
 
 SENTENCES, TOKENS, ENTITIES, MENTIONS = 22.7, 18.0, 14.0, 3.3
@@ -37,8 +37,10 @@ def make_batches(
     return config, [documents[start : start + batch] for start in range(0, len(documents), batch)]
 
 
-def sample_documents(dataset: Dataset, count: int, seed: int) -> list[Document]:
-    """Draw documents of the train split, as rows of its vocabulary."""
+def sample_documents(
+    dataset: Dataset, count: int, seed: int, vocabulary: Vocabulary | None = None
+) -> list[Document]:
+    """Draw documents of the train split, as rows of a vocabulary, by default its own."""
     documents = list(dataset.documents("train"))
     if len(documents) < count:
         raise ValueError(
@@ -46,7 +48,7 @@ def sample_documents(dataset: Dataset, count: int, seed: int) -> list[Document]:
             f"expected at least {count}"
         )
     chosen = np.random.default_rng(seed).permutation(len(documents))[:count]
-    return [encode(documents[d], dataset.vocabulary).sentences for d in chosen]
+    return [encode(documents[d], vocabulary or dataset.vocabulary).sentences for d in chosen]
 
 
 def random_documents(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import baselines, pretrain, read
+from benchmarks import adapter, baselines, pretrain, read
 from benchmarks.documents import make_batches, random_documents
 from benchmarks.naive import SentenceLoop
 from benchmarks.roofline import count_work
@@ -18,7 +18,9 @@ from benchmarks.train import TRUNCATION, TrainingOptions, make_model
 from dntm.model.config import ModelConfig
 from dntm.model.fast.window import windows
 from dntm.training.config import EncoderConfig
+from tests.model.tiny_base import write_base
 from tests.reader.small import STORY, checkpoint
+from tests.training.test_training import stories
 
 ROOT = Path(__file__).parents[2]
 SMALL = ModelConfig(
@@ -102,8 +104,16 @@ def test_the_other_benchmarks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     costs = baselines.measure(TrainingOptions(model=wider, batch=1, rounds=1))
     model = checkpoint(tmp_path / "model")
     reading = read.measure(read.ReadingOptions(text=tmp_path / "tale.txt", model=model))
+    monkeypatch.setattr(adapter, "memory_gb", lambda *_: 0.0)
+    adapted = adapter.measure(
+        adapter.AdapterOptions(
+            core=str(write_base(tmp_path / "base")), dataset=stories(tmp_path, 8), rounds=1
+        )
+    )
 
     assert words["words_per_second"] > 0
     assert {cost.name: cost.candidates is not None for cost in costs}["D"]
     assert all(cost.trained > 0 and cost.scored > 0 for cost in costs)
+    assert adapted["tokens"] > 0
+    assert min(adapted["tokens_per_second"].values()) > 0
     assert reading["words"] == 20 * len(STORY.split())
