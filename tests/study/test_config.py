@@ -7,6 +7,7 @@ import pytest
 
 from dntm.cli.main import main
 from dntm.corpus.vocabulary import Vocabulary
+from dntm.model.context_encoder import ContextEncoder
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
 from dntm.settings import to_yaml
@@ -133,7 +134,7 @@ def test_paths_become_absolute_and_the_encoder_has_the_sizes_of_the_model(
 
 def test_models_take_the_sizes_of_an_existing_pretraining(tmp_path: Path) -> None:
     vocabulary = Vocabulary(("a", "b"), entities=2)
-    given = SentenceCompletion(7, 6, 5, context_dim=4)
+    given = SentenceCompletion(7, ContextEncoder(6, 5, 4))
     PretrainedEncoder(vocabulary, given).save(tmp_path / "run" / "best")
     asked = replace(PRESETS["quick"], corpus="sotu", pretrained=str(tmp_path / "run"))
 

@@ -18,6 +18,7 @@ import dntm
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.vectors import WordVectors
 from dntm.model.config import Variant
+from dntm.model.context_encoder import ContextEncoder
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
 from dntm.training import run_folder
@@ -177,7 +178,7 @@ def test_parameter_counts_tell_what_was_trained(few: Path, tmp_path: Path, *, fr
     vocabulary = dntm.Dataset.open(few).vocabulary
     model = initial_model(settings.for_vocabulary(vocabulary), vocabulary)
     assert model.memory.encoder is not None
-    pretrained = SentenceCompletion(len(vocabulary), 12, 12)
+    pretrained = SentenceCompletion(len(vocabulary), ContextEncoder(12, 12, 12))
     PretrainedEncoder(vocabulary, pretrained).save(tmp_path / "encoder")
     training = replace(settings.training, epochs=1, freeze_encoder=freeze)
 

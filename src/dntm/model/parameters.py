@@ -31,7 +31,7 @@ from dntm.model.extensions.naming import Naming
 from dntm.model.extensions.pointer import Pointer
 from dntm.model.extensions.salience import Salience
 from dntm.model.extensions.unseen_pooling import UnseenPooling
-from dntm.model.extensions.word_attention import WordAttention
+from dntm.model.extensions.word_attention import encoder_of
 from dntm.model.output_layer import OutputLayer
 from dntm.model.pretrained_core import CoreMemory, PretrainedCore
 from dntm.model.term import Term
@@ -192,13 +192,11 @@ class Parameters(nn.Module):
 
 def _encoder(config: ModelConfig) -> ContextEncoder | None:
     """The paper's context encoder, the one with word attention, or none for the baseline."""
-    sizes = (config.embedding_dim, config.encoder_dim, config.context_dim)
     if config.variant == "baseline":
         return None
-    if "word-attention" not in config.extensions:
-        return ContextEncoder(*sizes)
-    first_word = entity_rows(config.entities).stop
-    return WordAttention(*sizes, config.vocabulary - first_word, first_word)
+    sizes = (config.embedding_dim, config.encoder_dim, config.context_dim)
+    first_word, attention = entity_rows(config.entities).stop, "word-attention" in config.extensions
+    return encoder_of(sizes, config.vocabulary, first_word, attention=attention)
 
 
 def _terms(config: ModelConfig) -> nn.ModuleDict:

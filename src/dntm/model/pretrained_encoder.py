@@ -28,6 +28,7 @@ from dntm.model.checkpoint import (
 )
 from dntm.model.config import Merging
 from dntm.model.extensions.naming import naming_term
+from dntm.model.extensions.word_attention import encoder_of
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
 from dntm.settings import read_json, typed
@@ -151,11 +152,11 @@ def _model_of(
     (_, dim), (context_dim, _), (_, encoder_dim) = sizes
 
     def build(generator: torch.Generator | None) -> SentenceCompletion:
-        attention = "encoder.w" in tensors
+        sizes, attention = (dim, encoder_dim, context_dim), "encoder.w" in tensors
+        encoder = encoder_of(sizes, rows, len(SPECIALS), attention=attention)
         if "W_dx" not in tensors and merging is None:
-            return SentenceCompletion(rows, dim, encoder_dim, generator, context_dim=context_dim)
-        shape = (rows, dim, encoder_dim, generator, context_dim)
-        return GapNaming(*shape, merging=merging, attention=attention)
+            return SentenceCompletion(rows, encoder, generator)
+        return GapNaming(rows, encoder, generator, merging)
 
     with torch.device("meta"):
         check_shapes(tensors, build(None).state_dict(), path)

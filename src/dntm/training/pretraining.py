@@ -71,11 +71,7 @@ def pretrain_run(
 
 
 def _begin(
-    config: PretrainConfig,
-    folder: RunFolder,
-    *,
-    resume: bool,
-    progress: Callable[[int], object],
+    config: PretrainConfig, folder: RunFolder, *, resume: bool, progress: Callable[[int], object]
 ) -> None:
     """Begin the run and encode the text, unless an interrupted run has done so."""
     words = Dataset.open(config.dataset).vocabulary.words if config.dataset else ()
