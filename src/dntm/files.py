@@ -184,10 +184,3 @@ def exclusive_folder(folder: Path) -> Iterator[None]:
         if [path.name for path in folder.iterdir()] == [_LOCK]:
             shutil.rmtree(folder)
         held.release()
-
-
-def follow_umask(path: Path, mode: int) -> None:
-    """Give a file that a library made private the permissions of the user's umask."""
-    mask = os.umask(0)
-    os.umask(mask)
-    path.chmod(mode & ~mask)
