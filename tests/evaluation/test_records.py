@@ -109,8 +109,3 @@ def test_a_band_is_the_mean_and_standard_error_over_runs_without_tiny_bins() -> 
     assert found.standard_error[:2].tolist() == pytest.approx([1, 0])
     assert np.isnan([found.mean[2], found.standard_error[2]]).all()
     assert found.tokens is tokens
-
-
-def test_runs_over_different_texts_have_no_band() -> None:
-    with pytest.raises(ValueError, match="expected runs over the same text"):
-        band([curve_of(BOTH, "position"), curve_of(Records.of([OTHER], SCORES[1:]), "position")])

@@ -49,13 +49,6 @@ def test_contexts_that_nothing_reads_are_not_encoded(
     assert len(window.merges.state) == encoded
 
 
-def test_bad_windows_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"row 3 .* sentence \[3, 7, 2\], expected <bos>"):
-        both([[[A, 7, EOS]]])
-    with pytest.raises(ValueError, match="continues has 1 items, expected 2"):
-        both([[], []], [True])
-
-
 def test_documents_that_continue_are_cut_at_their_ends_and_others_if_it_saves_padding() -> None:
     def widths(lengths: list[int], continues: list[bool]) -> list[tuple[int, int]]:
         documents = [[[BOS] * length] for length in lengths]

@@ -67,11 +67,6 @@ def write_checkpoint(
 
     Word vectors that are equal to those of the model in the folder above (`beside`) are left out.
     """
-    if len(vocabulary) != model.config.vocabulary:
-        raise ValueError(
-            f"a vocabulary of {len(vocabulary)} rows for a model of {model.config.vocabulary}, "
-            "expected as many"
-        )
     config = asdict(model.config)
     settings = {"model_type": MODEL_TYPE, "format_version": FORMAT_VERSION, **config}
     if model.config.is_pretrained:

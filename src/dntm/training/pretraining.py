@@ -27,14 +27,7 @@ from dntm.evaluation.ranks import recover
 from dntm.model.extensions.naming import held_out_types, nameable
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
-from dntm.training.batches import (
-    NamingBatch,
-    Negatives,
-    SentenceBatch,
-    SentenceBatches,
-    WordsByType,
-    WordsToName,
-)
+from dntm.training import batches
 from dntm.training.config import PretrainConfig
 from dntm.training.initial_weights import initial_encoder
 from dntm.training.processes import Device, Processes, matmul_precision, processes, stop_signals
@@ -125,24 +118,24 @@ def _train(
 
 def _batches(
     config: PretrainConfig, store: TokenStore, start: int
-) -> Callable[[np.random.Generator], SentenceBatch | NamingBatch]:
+) -> Callable[[np.random.Generator], batches.SentenceBatch | batches.NamingBatch]:
     """A function that makes the next batch of the objective, from batch `start` on."""
     recipe = config.training
     to_name = nameable(store.vocabulary) & ~held_out_types(store.vocabulary)
     if recipe.objective == "naming" and recipe.mentions:
-        return WordsByType(store, to_name, recipe).batch
-    numbers = SentenceBatches(store, recipe.batch, seed=config.seed).numbers(start)
+        return batches.WordsByType(store, to_name, recipe).batch
+    numbers = batches.SentenceBatches(store, recipe.batch, seed=config.seed).numbers(start)
     if recipe.objective == "naming":
-        words = WordsToName(store.counts, to_name, recipe.subsample)
+        words = batches.WordsToName(store.counts, to_name, recipe.subsample)
         return lambda random: words.batch(
             store.sentences(next(numbers)), recipe.candidates, random, hide=recipe.hide
         )
-    negatives = Negatives.smoothed(store.counts, recipe.smoothing)
+    negatives = batches.Negatives.smoothed(store.counts, recipe.smoothing)
 
-    def batch(random: np.random.Generator) -> SentenceBatch:
+    def batch(random: np.random.Generator) -> batches.SentenceBatch:
         sentences = store.sentences(next(numbers))
         drawn = negatives.draw(sum(map(len, sentences)), recipe.negatives, random)
-        return SentenceBatch(sentences, drawn)
+        return batches.SentenceBatch(sentences, drawn)
 
     return batch
 
@@ -151,7 +144,7 @@ def _validate(state: TrainingState[SentenceCompletion], run: _Run) -> dict[str, 
     """Score held-out sentences and append the metrics; None if no word is held out."""
     position, store = state.position, run.store
     position.validations += 1
-    share = Negatives.smoothed(store.counts, run.config.training.smoothing).share
+    share = batches.Negatives.smoothed(store.counts, run.config.training.smoothing).share
     # Words that are never drawn rank last, with a finite value.
     bias = (torch.from_numpy(share) + 1e-12).log().float()
     sentences = store.sample_held_out(VALIDATION_SENTENCES)

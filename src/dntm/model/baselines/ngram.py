@@ -85,8 +85,6 @@ class NGram:
 
     def _count(self, highest: int) -> None:
         rows, place = self.text, _places(self.text)
-        if not len(rows) or rows[0] != BOS:
-            raise ValueError("expected a text that begins with <bos>")
         number = np.zeros(len(rows), dtype=np.int64)
         numbers, keys = [number], []
         for n in range(1, highest + 1):
