@@ -7,7 +7,7 @@ import pytest
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation import uncertainty
-from dntm.evaluation.groups import Curve, Group, curve_of, group_of, groups_of, score_groups
+from dntm.evaluation.groups import CURVES, Curve, Group, curve_of, group_of, groups_of, score_groups
 from dntm.evaluation.records import Records
 from dntm.evaluation.uncertainty import band
 
@@ -85,17 +85,23 @@ def test_a_single_token_is_listed_under_a_group_that_contains_it() -> None:
     ],
 )
 def test_figures_4_to_6_show_their_own_tokens(
-    figure: str, edges: tuple[int, ...], tokens: list[int], nats: list[int]
+    figure: str,
+    edges: tuple[int, ...],
+    tokens: list[int],
+    nats: list[int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    curve = curve_of(BOTH, figure, edges)
+    monkeypatch.setitem(CURVES, figure, (CURVES[figure][0], edges))
+    curve = curve_of(BOTH, figure)
 
     assert (curve.tokens.tolist(), curve.nats.tolist()) == (tokens, nats)
 
 
-def test_a_document_of_the_same_name_begins_anew() -> None:
+def test_a_document_of_the_same_name_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     twice = Records.of([TALE, TALE], [SCORES[0], SCORES[0]])
+    monkeypatch.setitem(CURVES, "position", (Group.ALL, (1, 13, 14)))
 
-    assert curve_of(twice, "position", edges=(1, 13, 14)).tokens.tolist() == [24, 2, 0]
+    assert curve_of(twice, "position").tokens.tolist() == [24, 2, 0]
 
 
 def test_a_band_is_the_mean_and_standard_error_over_runs_without_tiny_bins() -> None:

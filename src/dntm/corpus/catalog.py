@@ -36,9 +36,9 @@ class Corpus:
     """A corpus that `dntm data build NAME` knows."""
 
     name: str
-    summary: str
-    license: str
-    how: Literal["package", "generated", "download", "given"]
+    summary: str = ""
+    license: str = "that of the source"
+    how: Literal["package", "generated", "download", "given"] = "given"
     """Part of a Python package, generated, downloaded, or given by the user with --from."""
     instructions: str = ""
     """How to get it, if it cannot be downloaded."""
@@ -61,11 +61,6 @@ class Corpus:
     format: Format | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     """Build settings that differ from the defaults."""
-
-    @classmethod
-    def of_path(cls, path: str) -> "Corpus":
-        """Any file or folder."""
-        return cls(name=path, summary="", license="that of the source", how="given")
 
     @property
     def archive(self) -> str:

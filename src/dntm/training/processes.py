@@ -166,11 +166,11 @@ def processes(device: Device = "auto") -> Iterator[Processes]:
     dist.init_process_group("nccl" if where.type == "cuda" else "gloo", timeout=_TIMEOUT)
     group = Processes(dist.get_rank(), count, where)
     try:
-        try:
-            yield group
-        except Interrupted:
-            group.wait()  # until the first process has saved
-            raise
+        yield group
+    except Interrupted:
+        group.wait()  # until the first process has saved
+        raise
+    else:
         group.wait()
     finally:
         dist.destroy_process_group()

@@ -113,19 +113,16 @@ class PredictRequest(ReadRequest):
     """What the models predicted at a token of a text."""
 
     sentence: int
-    position: int | None
-    """None for every token of the sentence."""
+    position: int
 
     @classmethod
     def parse(cls, body: dict[str, Any], limits: Limits) -> Self:
         """Check the fields."""
-        sentence, position = body.get("sentence"), body.get("position")
-        if type(sentence) is not int or sentence < 0:
-            raise Refused(422, "sentence must be the number of a sentence, from 0")
-        if position != "all" and (type(position) is not int or position < 0):
-            raise Refused(422, 'position must be the number of a word, from 0, or "all"')
-        read = vars(ReadRequest.parse(body, limits))
-        return cls(**read, sentence=sentence, position=None if position == "all" else position)
+        place: dict[str, Any] = {name: body.get(name) for name in ("sentence", "position")}
+        for name, number in place.items():
+            if type(number) is not int or number < 0:
+                raise Refused(422, f"{name} must be a number, from 0")
+        return cls(**vars(ReadRequest.parse(body, limits)), **place)
 
 
 async def body_of(request: Request, limits: Limits) -> dict[str, Any]:
@@ -177,9 +174,6 @@ class Server(uvicorn.Server):
                 server_header=False,
                 date_header=False,
                 limit_concurrency=CONNECTIONS,
-                backlog=128,
-                h11_max_incomplete_event_size=64 * 1024,
-                timeout_keep_alive=30,
                 timeout_graceful_shutdown=5,
             )
         )

@@ -158,5 +158,5 @@ def discounts(adjusted: Int[np.ndarray, " ngrams"]) -> tuple[float, float, float
         return FALLBACK
     y = n[1] / (n[1] + 2 * n[2])
     found = tuple(k - (k + 1) * y * n[k + 1] / n[k] for k in (1, 2, 3))
-    fits: list[Bool[np.ndarray, ""] | bool] = [0 < d <= k for k, d in enumerate(found, start=1)]
-    return (found[0], found[1], found[2]) if all(fits) else FALLBACK
+    fits = all(0 < d <= k for k, d in enumerate(found, start=1))
+    return (found[0], found[1], found[2]) if fits else FALLBACK
