@@ -10,7 +10,6 @@ pinned one. `dataset.json` records the SHA-256 of the files that were read.
 
 import hashlib
 import importlib.metadata
-import importlib.util
 import os
 import random
 import re
@@ -100,11 +99,9 @@ def locate(corpus: Corpus, given: str | None) -> Located:
     if given is not None:
         return _in_folder(corpus, Path(given), "")
     if corpus.how == "package":
-        found = importlib.util.find_spec(corpus.name)
-        if found is None or not found.submodule_search_locations:
-            raise ValueError(f"the package {corpus.name} is missing: pip install {corpus.name}")
-        root = Path(found.submodule_search_locations[0]) / "data" / "speeches"
-        return Located(root, None, importlib.metadata.version(corpus.name))
+        package = importlib.metadata.distribution(corpus.name)
+        root = Path(str(package.locate_file(f"{corpus.name}/data/speeches")))
+        return Located(root, None, package.version)
     if corpus.how == "download":
         return _in_folder(corpus, download(corpus), corpus.commit)
     raise ValueError(f"{corpus.name} cannot be downloaded. {corpus.instructions}")

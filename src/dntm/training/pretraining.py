@@ -60,7 +60,10 @@ def pretrain_run(
         with stop_signals() as stopped:
             yield from _train(state, run, stopped)
         if group.is_first:
-            _export(state, run)
+            with state.ema_weights():
+                PretrainedEncoder(store.vocabulary, state.model).save(folder.best)
+            settings = asdict(config.training)
+            folder.write_results({"settings": settings, "validations": state.position.validations})
 
 
 def _begin(
@@ -165,11 +168,3 @@ def _validate(state: TrainingState[SentenceCompletion], run: _Run) -> dict[str, 
     )
     position.nats, position.tokens = 0.0, 0
     return found
-
-
-def _export(state: TrainingState[SentenceCompletion], run: _Run) -> None:
-    """Write the encoder and the embeddings for `dntm train`, and the results."""
-    with state.ema_weights():
-        PretrainedEncoder(run.store.vocabulary, state.model).save(run.folder.best)
-    settings = asdict(run.config.training)
-    run.folder.write_results({"settings": settings, "validations": state.position.validations})

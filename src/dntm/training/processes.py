@@ -119,13 +119,12 @@ def device_of(name: Device) -> torch.device:
     return torch.device(name)
 
 
-def set_threads(threads: int = 0) -> int:
-    """Set PyTorch's CPU threads (0: keep PyTorch's default) and return their number."""
+def set_threads(threads: int) -> None:
+    """Set PyTorch's CPU threads; 0: keep PyTorch's default."""
     if not 0 <= threads <= MAX_THREADS:
         raise ValueError(f"threads is {threads}, expected 0 to {MAX_THREADS}")
     if threads:
         torch.set_num_threads(threads)
-    return torch.get_num_threads()
 
 
 def processor_name() -> str:
