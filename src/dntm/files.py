@@ -91,12 +91,8 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
         yield temporary
         if target.exists():  # os.replace cannot replace a folder that has content
             previous = _temporary(target, ".old")
-            target.replace(previous)
-            try:
-                temporary.replace(target)
-            except BaseException:
-                previous.replace(target)
-                raise
+            target.replace(previous)  # if this process dies now, the next writer moves it back
+            temporary.replace(target)
             shutil.rmtree(previous)
         else:
             temporary.replace(target)

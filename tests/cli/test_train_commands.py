@@ -174,17 +174,6 @@ def test_an_error_about_a_run_without_weights_says_how_to_resume(
     assert f"dntm train --output-dir {trained} --resume" in error
 
 
-def test_damaged_weights_get_no_score(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = trained / "best" / "model.safetensors"
-    raw = bytearray(path.read_bytes())
-    raw[-3] ^= 64
-    path.write_bytes(raw)
-    (trained.parent / "text.txt").write_text("Ann met Bo. Ann left.\n")
-
-    assert "is damaged" in fails(capsys, "evaluate", trained)
-    assert "is damaged" in fails(capsys, "score", trained.parent / "text.txt", "--model", trained)
-
-
 def test_unknown_options_and_settings_are_named(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,21 +13,8 @@ from dntm.model.config import Extension, ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer
-from tests.model.small import (
-    ALL_EXTENSIONS,
-    BOS,
-    CORES,
-    DOCUMENTS,
-    EOS,
-    LONG,
-    A,
-    B,
-    C,
-    backward,
-    build,
-    reference_of,
-    score,
-)
+from tests.model.small import ALL_EXTENSIONS, CORES, backward, build, reference_of, score
+from tests.model.texts import BOS, DOCUMENTS, EOS, LONG, A, B, C
 
 VOCABULARY = Vocabulary(tuple("abcdef"), entities=3)
 every_model = pytest.mark.parametrize(

@@ -5,7 +5,8 @@ import pytest
 from dntm.model.config import Variant
 from dntm.model.fast.layout import WORTH_A_CUT, lay_out
 from dntm.model.fast.window import Window
-from tests.model.small import BOS, EOS, A, B, C, build
+from tests.model.small import build
+from tests.model.texts import BOS, EOS, A, B, C
 
 
 def both(documents: list[list[list[int]]], continues: list[bool] | None = None) -> Window:

@@ -36,12 +36,3 @@ def test_the_export_is_one_file_with_one_slot_for_the_reading() -> None:
     assert page.index('id="reading-data">') == page.index('id="reading-data"></script>')
     assert "/static/" not in page.replace('"/static/export.html"', "")
     assert not re.search(r"^(import|export) ", page, re.MULTILINE)
-
-
-def test_no_two_modules_of_the_export_declare_the_same_name() -> None:
-    declared = re.findall(
-        r"^(?:const|let|class|(?:async )?function\*?) (\w+)", PAGE["export.html"], re.MULTILINE
-    )
-
-    assert len(declared) > 80
-    assert len(declared) == len(set(declared))
