@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from dntm.corpus.dataset import content_hash
 from dntm.model.checkpoint import save_tensors
 from dntm.training.run_folder import RunFolder
-from tests.cli.running import fails, run, stories
+from tests.cli.running import Capture, fails, run, stories
 from tests.torture.saved import copied
 
 SIZES = [f"--model.{name}-dim=4" for name in ("embedding", "hidden", "encoder", "context")]
@@ -22,7 +22,6 @@ DEEP = "[" * 100_000
 QUICK = 5.0
 """Seconds of processor time within which a hostile file is refused."""
 
-Capture = pytest.CaptureFixture[str]
 Command = tuple[str | Path, ...]
 Edit = Callable[[dict[str, Any]], object]
 

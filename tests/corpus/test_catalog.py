@@ -16,9 +16,8 @@ import pytest
 
 from dntm.corpus import catalog
 from dntm.corpus.dataset import Dataset
-from tests.cli.running import fails, run
+from tests.cli.running import Capture, fails, run
 
-Capture = pytest.CaptureFixture[str]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -209,13 +208,10 @@ def test_storyworld_follows_the_seed_and_prints_its_ideal_perplexity(
     build = ("data", "build", "storyworld", "--stories", "2", "1", "1", "--output-dir")
 
     run(*build, tmp_path / "one", "--seed", "1")
-    run(*build, tmp_path / "again", "--seed", "1")
     run(*build, tmp_path / "other", "--seed", "2")
 
-    one, again, other = (
-        (tmp_path / name / "train.jsonl").read_bytes() for name in ("one", "again", "other")
-    )
-    assert one == again != other
+    one, other = ((tmp_path / name / "train.jsonl").read_bytes() for name in ("one", "other"))
+    assert one != other
     assert "ideal reader, test" in capsys.readouterr().out
 
 

@@ -77,24 +77,20 @@ def test_a_single_token_is_listed_under_a_group_that_contains_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("figure", "edges", "tokens", "nats"),
+    ("figure", "edges", "sums"),
     [
-        ("position", (1, 4, 10), [3 + 3, 6 + 2, 4], [6 + 6, 39 + 9, 10 + 11 + 12 + 13]),
-        ("occurrence", (1, 2, 3), [3, 3, 2], [2 + 4 + 2, 8 + 9 + 3, 13 + 5]),
-        ("antecedents", (1, 2, 3), [2, 3, 0], [2 + 4, 7 + 8 + 12, 0]),
+        ("position", (1, 4, 10), ([3 + 3, 6 + 2, 4], [6 + 6, 39 + 9, 10 + 11 + 12 + 13])),
+        ("occurrence", (1, 2, 3), ([3, 3, 2], [2 + 4 + 2, 8 + 9 + 3, 13 + 5])),
+        ("antecedents", (1, 2, 3), ([2, 3, 0], [2 + 4, 7 + 8 + 12, 0])),
     ],
 )
 def test_figures_4_to_6_show_their_own_tokens(
-    figure: str,
-    edges: tuple[int, ...],
-    tokens: list[int],
-    nats: list[int],
-    monkeypatch: pytest.MonkeyPatch,
+    figure: str, edges: tuple[int, ...], sums: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(CURVES, figure, (CURVES[figure][0], edges))
     curve = curve_of(BOTH, figure)
 
-    assert (curve.tokens.tolist(), curve.nats.tolist()) == (tokens, nats)
+    assert (curve.tokens.tolist(), curve.nats.tolist()) == sums
 
 
 def test_a_document_of_the_same_name_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:

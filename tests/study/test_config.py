@@ -13,7 +13,7 @@ from dntm.model.sentence_completion import SentenceCompletion
 from dntm.settings import to_yaml
 from dntm.study.config import PRESETS, StudyConfig, StudyFolder
 from dntm.study.run import pretrain_config, train_config
-from tests.cli.running import fails
+from tests.cli.running import Capture, fails
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -41,7 +41,7 @@ def test_runs_are_selected_by_letter_model_run_or_pattern() -> None:
 
 
 def test_other_settings_than_those_of_the_folder_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     start = ("reproduce", "--preset", "small", "--output-dir", tmp_path / "study", "--list")
     main([str(word) for word in start])
@@ -67,9 +67,7 @@ def test_models_can_be_added_to_a_study_but_not_removed(tmp_path: Path) -> None:
         folder.save_settings(quick)
 
 
-def test_a_study_resumes_without_repeating_its_settings(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_resumes_without_repeating_its_settings(tmp_path: Path, capsys: Capture) -> None:
     folder = str(tmp_path / "study")
     main(["reproduce", "--preset", "small", "--seeds", "7", "--output-dir", folder, "--list"])
     first = capsys.readouterr().out
@@ -80,9 +78,7 @@ def test_a_study_resumes_without_repeating_its_settings(
     assert first.count("-7\n") == 13
 
 
-def test_errors_name_the_bad_setting_and_leave_no_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_name_the_bad_setting_and_leave_no_folder(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "bad.yaml").write_text("models: [A, E-gru]\n")
     (tmp_path / "odd.yaml").write_text("modells: [A]\n")
     start = ("reproduce", "--output-dir", tmp_path / "x", "--list")
@@ -102,7 +98,7 @@ def test_errors_name_the_bad_setting_and_leave_no_folder(
 
 
 def test_a_folder_without_study_and_an_unknown_run_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     assert "it has no study.yaml" in fails(capsys, "report", tmp_path)
     StudyFolder(tmp_path).save_settings(replace(PRESETS["quick"], corpus="sotu"))

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ from tests.model.small import build
 from tests.study.small_study import story
 from tests.training.small_pretraining import interrupt_often, outcome
 
+SIZES: dict[str, Any] = dict.fromkeys(("embedding_dim", "hidden_dim", "encoder_dim"), 12)
 VARIANTS: tuple[Variant, ...] = ("baseline", "both")
 
 
@@ -60,14 +62,7 @@ def config(dataset: Path, run: Path, variant: Variant = "both") -> dntm.TrainCon
     return dntm.TrainConfig(
         dataset=dataset,
         output_dir=run,
-        model=dntm.ModelConfig(
-            variant=variant,
-            embedding_dim=12,
-            hidden_dim=12,
-            encoder_dim=12,
-            context_dim=12,
-            dropout_hidden=0.1,
-        ),
+        model=dntm.ModelConfig(variant=variant, dropout_hidden=0.1, context_dim=12, **SIZES),
         training=dntm.Recipe(
             epochs=3, truncation=3, learning_rate=0.02, average=0.9, schedule="cosine"
         ),
