@@ -17,6 +17,7 @@ from torch import nn
 from benchmarks.roofline import matmul_gflops
 from benchmarks.timing import Options, print_machine, seconds
 from dntm.corpus.vocabulary import SPECIALS
+from dntm.model.context_encoder import ContextEncoder
 from dntm.model.sentence_completion import SentenceCompletion
 from dntm.training.config import EncoderConfig
 
@@ -43,9 +44,8 @@ class PretrainingOptions(Options):
 def measure(options: PretrainingOptions) -> dict[str, Any]:
     """Time pretraining on random sentences as long as those of English text."""
     sizes, generator = options.model, torch.Generator().manual_seed(options.seed)
-    model = SentenceCompletion(
-        options.vocabulary, sizes.embedding_dim, sizes.encoder_dim, generator
-    )
+    dims = (sizes.embedding_dim, sizes.encoder_dim, sizes.embedding_dim)
+    model = SentenceCompletion(options.vocabulary, ContextEncoder(*dims), generator)
     adam = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
 
     def train(batches: list[Batch]) -> None:

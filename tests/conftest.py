@@ -25,7 +25,6 @@ install_import_hook(
     "beartype.beartype",
 )
 
-FIXTURES = Path(__file__).parent / "fixtures"
 DATA = Path(os.environ.get("DNTM_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
@@ -39,7 +38,7 @@ def unchecked() -> Iterator[None]:
 
 @pytest.fixture
 def fixtures() -> Path:
-    return FIXTURES
+    return Path(__file__).parent / "fixtures"
 
 
 @pytest.fixture

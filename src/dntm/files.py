@@ -91,12 +91,8 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
         yield temporary
         if target.exists():  # os.replace cannot replace a folder that has content
             previous = _temporary(target, ".old")
-            target.replace(previous)
-            try:
-                temporary.replace(target)
-            except BaseException:
-                previous.replace(target)
-                raise
+            target.replace(previous)  # if this process dies now, the next writer moves it back
+            temporary.replace(target)
             shutil.rmtree(previous)
         else:
             temporary.replace(target)
@@ -184,10 +180,3 @@ def exclusive_folder(folder: Path) -> Iterator[None]:
         if [path.name for path in folder.iterdir()] == [_LOCK]:
             shutil.rmtree(folder)
         held.release()
-
-
-def follow_umask(path: Path, mode: int) -> None:
-    """Give a file that a library made private the permissions of the user's umask."""
-    mask = os.umask(0)
-    os.umask(mask)
-    path.chmod(mode & ~mask)

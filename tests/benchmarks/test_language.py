@@ -12,6 +12,7 @@ from dntm.corpus.document import InputError
 from dntm.model.spelling import MENTIONS, FormShares, Spelling
 from dntm.reader.reader import Reader
 from dntm.reader.text import Word
+from tests.cli.running import Capture
 from tests.reader.small import LOWER, checkpoint
 
 PAIRS = [
@@ -38,7 +39,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_pair_is_correct_if_the_acceptable_sentence_is_more_likely(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     lines = (json.dumps(dict(zip(KEYS, pair, strict=True))) for pair in PAIRS)
     (tmp_path / "pairs.jsonl").write_text("\n".join(lines))

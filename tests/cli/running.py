@@ -7,6 +7,7 @@ import pytest
 
 from dntm.cli.main import main
 
+Capture = pytest.CaptureFixture[str]
 SMALL = (
     *("--model.embedding-dim", "8", "--model.hidden-dim", "8", "--model.encoder-dim", "8"),
     *("--model.context-dim", "8", "--training.epochs", "1"),
@@ -32,7 +33,7 @@ def stories(
     return folder / "dataset"
 
 
-def fails(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+def fails(capsys: Capture, *arguments: str | Path) -> str:
     """What a command says that ends with an error."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as exit_:

@@ -2,18 +2,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import fails, run
+from tests.cli.running import Capture, fails, run
 
 
 @pytest.fixture
-def dataset(tmp_path: Path, fixtures: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+def dataset(tmp_path: Path, fixtures: Path, capsys: Capture) -> Path:
     target, source = tmp_path / "tale", fixtures / "story.v4_gold_conll"
     run("data", "build", source, "--output-dir", target, "--fractions", "1", "0", "0")
     return target
 
 
 def test_build_and_stats_print_the_papers_numbers_beside_ours(
-    dataset: Path, capsys: pytest.CaptureFixture[str]
+    dataset: Path, capsys: Capture
 ) -> None:
     built = capsys.readouterr().out
     run("data", "stats", dataset)
@@ -25,9 +25,7 @@ def test_build_and_stats_print_the_papers_numbers_beside_ours(
     assert str(dataset) in built
 
 
-def test_show_prints_entities_and_on_request_their_words(
-    dataset: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_show_prints_entities_and_on_request_their_words(dataset: Path, capsys: Capture) -> None:
     run("data", "show", dataset, "--document", "1")
     plain = capsys.readouterr().out
     run("data", "show", dataset, "--document", "1", "--original")
@@ -37,7 +35,7 @@ def test_show_prints_entities_and_on_request_their_words(
     assert "[1: Old Marta] sold [1: her] mule" in original
 
 
-def test_list_names_every_corpus_with_its_license(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_every_corpus_with_its_license(capsys: Capture) -> None:
     run("data", "list")
 
     printed = capsys.readouterr().out
@@ -58,7 +56,7 @@ def test_list_names_every_corpus_with_its_license(capsys: pytest.CaptureFixture[
 def test_bad_input_is_one_sentence_and_exit_code_1(
     arguments: tuple[str, ...],
     message: str,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -68,15 +66,13 @@ def test_bad_input_is_one_sentence_and_exit_code_1(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_document_outside_the_split_is_named(
-    dataset: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_document_outside_the_split_is_named(dataset: Path, capsys: Capture) -> None:
     error = fails(capsys, "data", "show", dataset, "--document", "9")
 
     assert "document 9 of split 'train', expected 1 to 2" in error
 
 
-def test_help_and_unknown_commands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_and_unknown_commands(capsys: Capture) -> None:
     with pytest.raises(SystemExit, match="0"):
         run("--help")
 

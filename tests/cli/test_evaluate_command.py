@@ -13,7 +13,7 @@ from dntm.evaluation.cloze import ClozeRecords
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.model.strings import StringReader
-from tests.cli.running import SMALL, fails, run, stories
+from tests.cli.running import SMALL, Capture, fails, run, stories
 
 
 def build(folder: Path, clusters: list[list[list[int]]]) -> Path:
@@ -31,7 +31,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_cloze_test_prints_a_table_and_writes_one_record_per_gap(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trained: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     dataset, target = trained.parent / "corpus" / "dataset", tmp_path / "cloze.json"
 
@@ -63,7 +63,7 @@ def test_other_datasets_never_replace_the_run_s_own_records(trained: Path, tmp_p
 
 
 def test_what_cannot_be_evaluated_is_an_error_and_nothing_is_written(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trained: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     alone = build(tmp_path / "alone", [[[0, 0], [3, 3], [7, 7]]])
     other = build(tmp_path / "other", [[[0, 0], [7, 7]], [[2, 2], [5, 5]]])
@@ -79,7 +79,7 @@ def test_what_cannot_be_evaluated_is_an_error_and_nothing_is_written(
 
 
 def test_the_ngram_baseline_is_fitted_to_the_train_split(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trained: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     dataset = trained.parent / "corpus" / "dataset"
 
@@ -95,9 +95,7 @@ def test_the_ngram_baseline_is_fitted_to_the_train_split(
     assert not list(Path(dataset).glob("*.csv"))
 
 
-def test_a_cache_is_tuned_in_memory_and_leaves_no_file(
-    trained: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cache_is_tuned_in_memory_and_leaves_no_file(trained: Path, capsys: Capture) -> None:
     before = {path.name for path in (trained / "best").iterdir()}
 
     run("evaluate", trained, "--cache")
@@ -114,10 +112,7 @@ def test_a_cache_is_tuned_in_memory_and_leaves_no_file(
 
 
 def test_open_vocabulary_compares_the_model_its_static_baseline_and_ngrams(
-    trained: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    trained: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_bos: list[float] = []
     read = StringReader.read
@@ -142,9 +137,7 @@ def test_open_vocabulary_compares_the_model_its_static_baseline_and_ngrams(
     assert set(of_bos) == {-math.inf}, "the n-gram model never predicts <bos>"
 
 
-def test_a_part_is_left_out(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_part_is_left_out(trained: Path, tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "numbers.json"
     command = ("evaluate", trained, "--without", "memory", "--against", trained)
     run(*command, "--output-dir", tmp_path, "--json", out)
@@ -172,9 +165,7 @@ def test_a_run_trained_with_exchanged_memories_is_scored_with_them(
     assert numbers[0]["reappearing"]["nats"] != numbers[1]["reappearing"]["nats"]
 
 
-def test_a_spelling_is_fitted_on_a_dataset(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_spelling_is_fitted_on_a_dataset(trained: Path, tmp_path: Path, capsys: Capture) -> None:
     shutil.copytree(trained / "best", tmp_path / "model")
     (tmp_path / "model" / "spelling.json").unlink()
     dataset = trained.parent / "corpus" / "dataset"

@@ -6,7 +6,7 @@ import torch
 
 import dntm
 from dntm.model.checkpoint import from_pretrained
-from tests.cli.running import SMALL, fails, run, stories
+from tests.cli.running import SMALL, Capture, fails, run, stories
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_the_card_tells_which_weights_a_run_began_with(
 
 
 def test_what_cannot_be_exported_leaves_nothing(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runs: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "unfinished").mkdir()
     target = ("--output-dir", tmp_path / "m")

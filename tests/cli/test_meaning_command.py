@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import fails, run
+from tests.cli.running import Capture, fails, run
 from tests.reader.small import checkpoint
 
 TEXT = (
@@ -42,7 +42,7 @@ def test_all_kinds_of_tests_are_told_and_written(
     model: Path,
     files: dict[str, Path],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("dntm.cli.evaluate_meaning.FIT_WORDS", 40)
@@ -81,10 +81,7 @@ def test_each_kind_stands_alone_and_without_training_text_there_is_no_map(
 
 
 def test_the_same_seed_gives_the_same_numbers_and_calibration_is_printed(
-    tmp_path: Path,
-    files: dict[str, Path],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, files: dict[str, Path], capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dntm.evaluation.meaning.BANDS", ((1, 2), (3, 99)))
     named = checkpoint(tmp_path / "named", extensions=("naming",))
@@ -100,7 +97,7 @@ def test_the_same_seed_gives_the_same_numbers_and_calibration_is_printed(
 
 
 def test_a_malformed_file_is_named_before_a_model_is_loaded(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "t.txt").write_text("1\tthe ___\tdog,cat\t1\n")
 
@@ -110,7 +107,7 @@ def test_a_malformed_file_is_named_before_a_model_is_loaded(
 
 
 def test_a_text_without_a_word_to_hide_is_an_error(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "a.txt").write_text("He sat down.\n")
 

@@ -13,7 +13,7 @@ import pytest
 from dntm.cli.read import html_page
 from dntm.reader.reader import Reader
 from dntm.reader.reading import COLUMNS
-from tests.cli.running import fails, run
+from tests.cli.running import Capture, fails, run
 from tests.reader.small import STORY, TALES
 
 
@@ -67,7 +67,7 @@ def test_an_html_page_has_the_best_guess_above_unknown_words_only(model: Path) -
 
 
 def test_read_prints_the_text_and_the_states_of_each_entity(
-    model: Path, story: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, story: Path, capsys: Capture
 ) -> None:
     run("read", story, "--model", model)
 
@@ -78,7 +78,7 @@ def test_read_prints_the_text_and_the_states_of_each_entity(
 
 
 def test_read_in_colour_prints_no_control_characters(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "odd.txt").write_text("\x1b[2J Ann met Ann \x07\n")
 
@@ -90,9 +90,7 @@ def test_read_in_colour_prints_no_control_characters(
     assert "1;31mAnn\x1b[0m" in printed
 
 
-def test_read_as_json_equals_the_reading(
-    model: Path, story: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_read_as_json_equals_the_reading(model: Path, story: Path, capsys: Capture) -> None:
     run("read", story, "--model", model, "--format", "json", "--unit", "nats")
 
     found = json.loads(capsys.readouterr().out)
@@ -101,9 +99,7 @@ def test_read_as_json_equals_the_reading(
     assert found["totals"] == expected.to_dict()["totals"]
 
 
-def test_score_prints_one_row_per_token(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_score_prints_one_row_per_token(model: Path, tmp_path: Path, capsys: Capture) -> None:
     paths = []
     for number, tale in enumerate([*TALES, 'She met "Ann".']):
         paths.append(tmp_path / f"{number}.txt")
@@ -123,7 +119,7 @@ def test_score_prints_one_row_per_token(
 
 
 def test_an_interrupted_score_leaves_no_half_file_and_skips_on_request(
-    model: Path, story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, story: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"\xff")
@@ -145,7 +141,7 @@ def test_an_interrupted_score_leaves_no_half_file_and_skips_on_request(
 
 
 def test_score_names_the_files_of_a_folder_that_it_ignores_and_prints_nothing_if_one_is_missing(
-    model: Path, story: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, story: Path, capsys: Capture
 ) -> None:
     (story.parent / "story.doc").write_text("not plain text")
 
@@ -165,7 +161,7 @@ def test_score_names_the_files_of_a_folder_that_it_ignores_and_prints_nothing_if
 
 
 def test_continue_and_fill_print_the_results_of_the_reader(
-    model: Path, story: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, story: Path, capsys: Capture
 ) -> None:
     reader = Reader.from_pretrained(model)
 
@@ -183,7 +179,7 @@ def test_continue_and_fill_print_the_results_of_the_reader(
 
 
 def test_continue_and_fill_print_no_control_characters(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     odd = {"sentences": [["Ann\x07", "met", "Ann\x07"]], "clusters": [[[0, 0], [2, 2]]]}
     (tmp_path / "odd.jsonl").write_text(json.dumps(odd) + "\n")
@@ -199,9 +195,7 @@ def test_continue_and_fill_print_no_control_characters(
     assert "Ann\N{REPLACEMENT CHARACTER}" in continued
 
 
-def test_errors_name_the_problem(
-    model: Path, story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_name_the_problem(model: Path, story: Path, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "empty.txt").write_text("\n \n")
     (tmp_path / "nul.txt").write_bytes(b"one\ntwo\0")
 

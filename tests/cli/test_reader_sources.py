@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import fails, run
+from tests.cli.running import Capture, fails, run
 
 NAMES = [["She", "met", "Ann"], ["Ann", "left", "Ann"]]
 """Sentences in which a name comes back."""
@@ -18,7 +18,7 @@ Rows = Callable[..., list[dict[str, str]]]
 
 
 @pytest.fixture
-def rows(capsys: pytest.CaptureFixture[str]) -> Rows:
+def rows(capsys: Capture) -> Rows:
     """The table that `dntm score` prints."""
 
     def printed(*arguments: str | Path) -> list[dict[str, str]]:
@@ -54,7 +54,7 @@ def test_standard_input_is_recognized_and_read_like_a_file(
 
 
 def test_the_options_hold_for_standard_input_too(
-    model: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    model: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     standard_input(monkeypatch, b"\xef\xbb\xbf[5] met [2] . [5] left .\n")
     inline = rows("-", "--entities", "inline", "--model", model)
@@ -92,7 +92,7 @@ def test_a_file_is_one_decision_whether_chains_count_or_names(
 
 
 def test_where_the_format_is_not_clear_the_error_names_the_option(
-    model: Path, fixtures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, fixtures: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "notes.md").write_text("She left.")
 
@@ -119,7 +119,7 @@ def test_a_document_has_the_same_name_alone_in_a_list_and_in_a_folder(
 
 
 def test_empty_files_are_skipped_with_a_warning(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "full.txt").write_text("She met Ann.", encoding="utf-8")
     for name in ("empty.txt", "blank.txt"):
@@ -162,7 +162,7 @@ def test_a_long_text_has_the_rows_of_a_short_one(
 
 
 def test_any_corpus_is_evaluated_with_any_model(
-    model: Path, fixtures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, fixtures: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "a.txt").write_text("She met Ann . Bo left . Ann met Bo .")
@@ -203,7 +203,7 @@ def test_static_default_is_the_baseline_of_the_bundled_model(tmp_path: Path, row
 
 
 def test_evaluate_skips_malformed_documents_on_request(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     document = {"sentences": NAMES, "clusters": [[[2, 2], [3, 3]]]}
     path = tmp_path / "a.jsonl"

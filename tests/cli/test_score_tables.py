@@ -9,7 +9,7 @@ import pytest
 
 from dntm.reader.reader import Reader
 from dntm.reader.reading import WORD_COLUMNS
-from tests.cli.running import fails, run
+from tests.cli.running import Capture, fails, run
 
 STIMULI = [
     ("1", "old, known", "The old man met Ann. Ann [[sat down]]."),
@@ -54,7 +54,7 @@ def test_one_row_per_word_has_the_columns_of_its_stimulus(
 
 
 def test_a_summary_has_one_row_per_stimulus_and_empty_cells_for_missing_regions(
-    model: Path, table: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, table: Path, capsys: Capture
 ) -> None:
     run("score", table, "--text-column", "sentence", "--model", model)
     words = read(capsys.readouterr().out, "\t")
@@ -73,7 +73,7 @@ def test_a_summary_has_one_row_per_stimulus_and_empty_cells_for_missing_regions(
 
 
 def test_minimal_pairs_have_differences_and_an_accuracy_for_each_group(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     pairs = [("a", "The man sat.", "Man the sat."), ("b", "She left.", "Left she she."),
              ("a", "He kept Ann.", "He river river Ann, a."),
@@ -103,7 +103,7 @@ def test_minimal_pairs_have_differences_and_an_accuracy_for_each_group(
 
 
 def test_a_column_of_the_table_keeps_its_name_and_ours_gets_a_prefix(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "t.tsv").write_text("surprisal\ttext\thigh\thigh2\nmine\tShe left.\t1\tShe\n")
 
@@ -116,7 +116,7 @@ def test_a_column_of_the_table_keeps_its_name_and_ours_gets_a_prefix(
 
 
 def test_malformed_rows_stop_before_anything_is_scored_or_are_skipped_and_listed(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     path = tmp_path / "t.csv"
     rows = b"1,She left.\n2,\n3,caf\xe9\n4,a,b\n5,He [[sat\n6,\xe2\x80\x8b\n7,He sat.\n"
@@ -133,7 +133,7 @@ def test_malformed_rows_stop_before_anything_is_scored_or_are_skipped_and_listed
 
 
 def test_a_table_is_never_read_as_prose(
-    model: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, table: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     objects = tmp_path / "t.jsonl"
     objects.write_text('{"item": 1, "text": "She left."}\n')
@@ -154,9 +154,7 @@ def test_a_table_is_never_read_as_prose(
     assert "item" in capsys.readouterr().out
 
 
-def test_the_example_of_the_docs_is_one_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_example_of_the_docs_is_one_command(tmp_path: Path, capsys: Capture) -> None:
     example = Path(__file__).parents[2] / "docs" / "stimuli.csv"
 
     run("score", example, "--text-column", "sentence", "--region-names", "regions", "--summary",

@@ -7,13 +7,11 @@ import sys
 import urllib.request
 from pathlib import Path
 
-import pytest
-
-from tests.cli.running import fails
+from tests.cli.running import Capture, fails
 from tests.web.tiny import TEXT, save_tiny_model
 
 
-def test_a_busy_port_is_a_clear_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_busy_port_is_a_clear_error(capsys: Capture) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -25,7 +23,7 @@ def test_a_busy_port_is_a_clear_error(capsys: pytest.CaptureFixture[str]) -> Non
     assert "--port" in error
 
 
-def test_an_odd_port_and_an_unknown_host_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_odd_port_and_an_unknown_host_are_named(capsys: Capture) -> None:
     assert "port is 70000" in fails(capsys, "serve", "--port", "70000")
     assert "no such host" in fails(capsys, "serve", "--port", "0", "--host", "no such host")
 

@@ -15,7 +15,7 @@ from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import Records
 from dntm.training import run_folder
 from dntm.training.run_folder import RunFolder
-from tests.cli.running import SMALL, fails, run, stories
+from tests.cli.running import SMALL, Capture, fails, run, stories
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def edit_state(path: Path, before: str, after: str) -> None:
 
 
 def test_train_prints_the_token_groups_of_dev_and_leaves_a_run_folder(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    dataset: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     run("train", "--dataset", dataset, "--output-dir", tmp_path / "run", *SMALL)
 
@@ -50,9 +50,7 @@ def test_train_prints_the_token_groups_of_dev_and_leaves_a_run_folder(
     assert names == {"all_results.json", "best", "checkpoints", "config.yaml", "metrics.jsonl"}
 
 
-def test_evaluate_writes_a_record_for_every_token(
-    trained: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluate_writes_a_record_for_every_token(trained: Path, capsys: Capture) -> None:
     run("evaluate", trained, trained, "--split", "test")
 
     records = Records.read(trained / "records-test.csv")
@@ -75,7 +73,7 @@ def test_the_sums_of_each_document_add_up_to_those_of_the_split(
 
 
 def test_rows_are_compared_with_one_of_them_seeds_together(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trained: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     again = ("train", "--config", trained / "config.yaml", "--training.learning-rate", ".05")
     for seed in (2, 3):
@@ -110,7 +108,7 @@ def test_a_runs_own_settings_train_it_again_and_options_override_them(
 
 
 def test_a_run_resumes_with_nothing_but_its_folder(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    dataset: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     folder = tmp_path / "run"
     other = (*SMALL, "--seed", "3", "--model.variant", "C", "--model.merging=max")
@@ -165,7 +163,7 @@ def test_a_resumed_run_keeps_its_threads(
 
 
 def test_an_error_about_a_run_without_weights_says_how_to_resume(
-    trained: Path, capsys: pytest.CaptureFixture[str]
+    trained: Path, capsys: Capture
 ) -> None:
     shutil.rmtree(trained / "best")
 
@@ -174,19 +172,8 @@ def test_an_error_about_a_run_without_weights_says_how_to_resume(
     assert f"dntm train --output-dir {trained} --resume" in error
 
 
-def test_damaged_weights_get_no_score(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = trained / "best" / "model.safetensors"
-    raw = bytearray(path.read_bytes())
-    raw[-3] ^= 64
-    path.write_bytes(raw)
-    (trained.parent / "text.txt").write_text("Ann met Bo. Ann left.\n")
-
-    assert "is damaged" in fails(capsys, "evaluate", trained)
-    assert "is damaged" in fails(capsys, "score", trained.parent / "text.txt", "--model", trained)
-
-
 def test_unknown_options_and_settings_are_named(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    dataset: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     settings = tmp_path / "settings.yaml"
     settings.write_text("training:\n  epoch: 3\n")

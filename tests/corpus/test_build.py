@@ -121,7 +121,6 @@ def test_the_vocabulary_of_another_dataset_is_taken_as_it_is(tmp_path: Path) -> 
 BROKEN = {
     "bytes": (b'{"sentences": [["\xff"]], "clusters": []}\n', "is not UTF-8"),
     "gzip": (gzip.compress(line("z", [["a"]] * 50).encode())[:-9], "broken gzip"),
-    "outside": (b'{"sentences": [["a"]], "clusters": [[[0, 4]]]}\n', "expected offsets"),
     "empty": (b'{"sentences": [], "clusters": []}\n', "is empty"),
     "nothing": (b"\n", "an empty file"),
 }

@@ -1,6 +1,7 @@
 """Every character of a text is accounted for."""
 
 import re
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -134,8 +135,6 @@ BOMBS: dict[str, Callable[[int], tuple[Format, bytes]]] = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_text_of_250_kb_of_any_shape_is_read_at_once(tmp_path: Path, name: str) -> None:
-    import time
-
     form, content = BOMBS[name](1)
     form, content = BOMBS[name](250_000 // max(1, len(BOMBS[name](2)[1]) - len(content)))
     path = tmp_path / "bomb"

@@ -4,16 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from dntm.corpus import storyworld
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.story_grammar import STORYWORLD, Does, Grammar, Kind, Trait
-from dntm.corpus.storyworld import (
-    EOS,
-    SENTENCES,
-    StoryReader,
-    Teller,
-    ideal_log_probabilities,
-    stories,
-)
 
 ENTITIES = STORYWORLD.entities
 
@@ -67,7 +60,7 @@ def probability_told(text: list[list[Token]], entities: int) -> float:
         chances = [1.0]
         untried: list[list[int]] = []
         choose = follow(fixed, taken, chances, untried)
-        if begins_alike(Teller(choose, replace(TINY, entities=entities)), text):
+        if begins_alike(storyworld.Teller(choose, replace(TINY, entities=entities)), text):
             total += math.prod(chances)
         ways.extend(untried)
     return total
@@ -92,7 +85,7 @@ def follow(
     return choose
 
 
-def begins_alike(teller: Teller, text: list[list[Token]]) -> bool:
+def begins_alike(teller: storyworld.Teller, text: list[list[Token]]) -> bool:
     for sentence in text:
         told = teller.sentence()
         if any(next(told, None) != token for token in sentence):
@@ -101,15 +94,15 @@ def begins_alike(teller: Teller, text: list[list[Token]]) -> bool:
 
 
 def log_probability(text: list[list[Token]], entities: int) -> float:
-    ideal = ideal_log_probabilities(text, replace(TINY, entities=entities))
+    ideal = storyworld.ideal_log_probabilities(text, replace(TINY, entities=entities))
     return sum(sum(sentence) for sentence in ideal)
 
 
-def readers(story: AnonymizedDocument) -> Iterator[tuple[StoryReader, Token]]:
+def readers(story: AnonymizedDocument) -> Iterator[tuple[storyworld.StoryReader, Token]]:
     """A reader before each token of a story, and the token."""
-    reader = StoryReader()
+    reader = storyworld.StoryReader()
     for sentence in story.sentences:
-        for token in (*sentence, EOS):
+        for token in (*sentence, storyworld.EOS):
             yield reader, token
             reader.read(token)
 
@@ -120,14 +113,14 @@ def words_of(grammar: Grammar) -> set[str]:
     return words | {*grammar.connectives, "."}
 
 
-def distribution(reader: StoryReader) -> list[float]:
-    tokens: list[Token] = [*words_of(STORYWORLD), EOS, *range(-1, ENTITIES + 2)]
+def distribution(reader: storyworld.StoryReader) -> list[float]:
+    tokens: list[Token] = [*words_of(STORYWORLD), storyworld.EOS, *range(-1, ENTITIES + 2)]
     return [reader.probability(token) for token in tokens]
 
 
 @pytest.fixture(scope="module")
 def sample() -> list[AnonymizedDocument]:
-    return list(stories("test", 40, seed=7))
+    return list(storyworld.stories("test", 40, seed=7))
 
 
 @pytest.mark.parametrize("text", TINY_STORIES)
@@ -177,24 +170,24 @@ def test_entities_are_numbered_by_first_appearance_and_keep_their_names(
         mentions = [t for sentence in story.sentences for t in sentence if isinstance(t, int)]
         named = list(zip(mentions, story.surfaces, strict=True))
 
-        assert story.ideal == ideal_log_probabilities(story.sentences)
-        assert len(story.sentences) == SENTENCES
+        assert story.ideal == storyworld.ideal_log_probabilities(story.sentences)
+        assert len(story.sentences) == storyworld.SENTENCES
         assert list(dict.fromkeys(mentions)) == list(range(1, story.entities + 1))
         assert story.entities <= ENTITIES
         assert len({name for _, (name,) in named}) == len(set(named)) == story.entities
 
 
 def test_the_same_seed_tells_the_same_stories_on_every_platform() -> None:
-    first, second = stories("dev", 2, seed=7)
-    other_seed = next(stories("dev", 2, seed=8))
+    first, second = storyworld.stories("dev", 2, seed=7)
+    other_seed = next(storyworld.stories("dev", 2, seed=8))
 
     assert first.sentences[0] == [1, "shaded", "the", "lantern", "."]
     assert first.sentences[2] == ["wearing", "the", "boots", ",", 2, "trimmed", "the", "loom", "."]
-    assert list(stories("dev", 2, seed=7)) == [first, second]
+    assert list(storyworld.stories("dev", 2, seed=7)) == [first, second]
     assert first.sentences not in (second.sentences, other_seed.sentences)
-    assert next(stories("test", 1, seed=7)).sentences != first.sentences
+    assert next(storyworld.stories("test", 1, seed=7)).sentences != first.sentences
 
 
 def test_a_text_that_is_no_story_is_refused() -> None:
     with pytest.raises(ValueError, match="found 'swam', which no story has here"):
-        ideal_log_probabilities([[1, "slept", "well", "."], [1, "swam", "."]])
+        storyworld.ideal_log_probabilities([[1, "slept", "well", "."], [1, "swam", "."]])

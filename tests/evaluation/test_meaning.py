@@ -8,16 +8,7 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from dntm.evaluation.meaning import (
-    Predictor,
-    calibration,
-    definitions,
-    hidden_words,
-    pairs,
-    spearman,
-    trials,
-    type_groups,
-)
+from dntm.evaluation import meaning
 from dntm.evaluation.passages import Passage, Trial, gap_passage
 from dntm.evaluation.ranks import Ranked
 from dntm.evaluation.word_baselines import bag_of_words
@@ -70,7 +61,7 @@ def model_that_says(word: str) -> Scorer:
 
 def test_words_are_ranked_as_readers_see_them() -> None:
     model = random_model(extensions=("naming",))
-    predictor = Predictor(model, {})
+    predictor = meaning.Predictor(model, {})
     assert predictor.naming is not None
     assert predictor.naming.W is not None
     with torch.no_grad():
@@ -100,7 +91,7 @@ def test_the_context_encoder_alone_is_a_model_that_merges_by_the_mean() -> None:
     mean = DynamicTextModel(config).eval()
     mean.load_state_dict(model.model.state_dict(), strict=False)
 
-    found = Predictor(model, {}).vectors(PASSAGES)
+    found = meaning.Predictor(model, {}).vectors(PASSAGES)
 
     for name, by in (("context encoder", Scorer(mean, VOCABULARY)), ("model", model)):
         embeddings = by.mention_embeddings([p.sentences for p in PASSAGES])
@@ -114,9 +105,9 @@ def test_static_input_and_vectors_that_are_not_finite_are_errors() -> None:
         model.model.x.weight[3] = torch.nan
 
     with pytest.raises(ValueError, match="not finite"):
-        Predictor(model, {}).vectors(PASSAGES)
+        meaning.Predictor(model, {}).vectors(PASSAGES)
     with pytest.raises(ValueError, match="the variant 'output'"):
-        Predictor(random_model("output"), {})
+        meaning.Predictor(random_model("output"), {})
 
 
 def test_words_to_hide_are_parted_by_frequency_and_by_training(
@@ -125,7 +116,7 @@ def test_words_to_hide_are_parted_by_frequency_and_by_training(
     monkeypatch.setattr("dntm.evaluation.meaning.BANDS", ((1, 7), (8, 14)))
     monkeypatch.setattr("dntm.model.extensions.naming.FREQUENT", 7)
 
-    groups = type_groups(VOCABULARY, np.arange(FIRST, len(VOCABULARY)))
+    groups = meaning.type_groups(VOCABULARY, np.arange(FIRST, len(VOCABULARY)))
 
     words = {group: [VOCABULARY.label(r) for r in rows] for group, rows in groups.items()}
     assert words == {
@@ -136,7 +127,7 @@ def test_words_to_hide_are_parted_by_frequency_and_by_training(
     }
 
 
-class Told(Predictor):
+class Told(meaning.Predictor):
     """Ranks and confidences that are given."""
 
     def __init__(self, rank: Sequence[int], confidence: Sequence[float]) -> None:
@@ -160,7 +151,7 @@ def test_ranks_are_reported_by_group_and_number_of_mentions(
     confidence = [0.9, 0.1] + [0.1, 0.2, 0.1, 0.05, 0.9, 1.0] + [0.3, 0.05]
     groups = {"1-5": [the], "6-20": [six], "held": [two]}
 
-    found = hidden_words(Told(rank, confidence), groups, CANDIDATES)
+    found = meaning.hidden_words(Told(rank, confidence), groups, CANDIDATES)
 
     own = found["ranks"]["6-20"]["model"]
     assert {n: s.median_rank for n, s in own.items()} == {1: 40, 2: 30, 4: 9, 6: 1}
@@ -175,7 +166,7 @@ def test_ranks_are_reported_by_group_and_number_of_mentions(
 def test_calibration_compares_confidence_with_accuracy_in_bins() -> None:
     confidence = np.array([0.12, 0.18, 0.91, 1.0])
 
-    found = calibration(confidence, np.array([True, False, True, True]))
+    found = meaning.calibration(confidence, np.array([True, False, True, True]))
 
     assert [own[1:] for own in found["bins"]] == [(0.5, 2), (1.0, 2)]
     assert [own[0] for own in found["bins"]] == pytest.approx([0.15, 0.955])
@@ -186,8 +177,8 @@ def test_spearman_is_that_of_scipy() -> None:
     random = np.random.default_rng(4)
     for _ in range(20):
         a, b = random.integers(0, 5, 12).astype(float), random.standard_normal(12).round(1)
-        assert spearman(a, b) == pytest.approx(spearmanr(a, b).statistic)
-    assert spearman(np.ones(3), np.arange(3.0)) == 0
+        assert meaning.spearman(a, b) == pytest.approx(spearmanr(a, b).statistic)
+    assert meaning.spearman(np.ones(3), np.arange(3.0)) == 0
 
 
 def test_definitions_are_ranked_among_all_candidates() -> None:
@@ -200,7 +191,7 @@ def test_definitions_are_ranked_among_all_candidates() -> None:
         ("wolf", "it howled"),
     ]
 
-    found = definitions(Predictor(model, {}), LEXICON, given, CANDIDATES)
+    found = meaning.definitions(meaning.Predictor(model, {}), LEXICON, given, CANDIDATES)
 
     rows = CANDIDATES.tolist()
     x = model.model.x.weight.detach()[rows]
@@ -226,7 +217,7 @@ def test_trials_correlate_ratings_with_cosines() -> None:
 
     given = [rated("a", probes, near), rated("b", probes, ratings)]
     bag = bag_of_words(model)
-    found = trials(Predictor(model, {"bag": bag}), LEXICON, given)
+    found = meaning.trials(meaning.Predictor(model, {"bag": bag}), LEXICON, given)
 
     expected = spearmanr(near, ratings).statistic
     assert found["correlations"]["model"][0] == pytest.approx((1 + expected) / 2)
@@ -249,7 +240,7 @@ def test_unknown_probes_say_nothing_and_uninformative_trials_count_as_0() -> Non
         Trial("d", ["it ran"], ["dog", "cat"], [2.0, 1.0]),
     ]
 
-    found = trials(Predictor(model, {}), LEXICON, given)
+    found = meaning.trials(meaning.Predictor(model, {}), LEXICON, given)
 
     expected = spearmanr([near[0], sum(near) / 2, near[1]], [3, 1, 2]).statistic
     assert found["correlations"]["model"][0] == pytest.approx(expected / 4)
@@ -263,7 +254,7 @@ def interval(groups: str) -> tuple[float, float]:
     probes = "dog cat wolf"
     near = np.array([cos(x[row("dog")], x[row(probe)]) for probe in probes.split()])
     given = [rated(g, probes, (near if g.isupper() else -near).tolist()) for g in groups]
-    found = trials(Predictor(model, {}), LEXICON, given)
+    found = meaning.trials(meaning.Predictor(model, {}), LEXICON, given)
     assert found["correlations"]["model"][0] == pytest.approx(0)
     low, high = found["correlations"]["model"][1]
     return low, high
@@ -280,7 +271,7 @@ def test_pairs_correlate_similarities_with_the_cosines_of_both_tables() -> None:
     model = random_model()
     given = [("dog", "cat", 3.0), ("Dog", "wolf", 4.0), ("it", "ran", 1.0), ("the", "cat", 1.0)]
 
-    found = pairs(model, [*given, ("dog", "zork", 9.0)])
+    found = meaning.pairs(model, [*given, ("dog", "zork", 9.0)])
 
     ratings = [rating for _, _, rating in given]
     tables = (model.model.x.weight.detach(), model.model.output.weight.detach())
@@ -289,4 +280,4 @@ def test_pairs_correlate_similarities_with_the_cosines_of_both_tables() -> None:
         assert value == pytest.approx(spearmanr(near, ratings).statistic)
     assert (found["pairs"], found["left_out"]) == (4, 1)
     with pytest.raises(ValueError, match="1 word pairs in the vocabulary"):
-        pairs(model, [("dog", "cat", 1.0), ("dog", "zork", 2.0)])
+        meaning.pairs(model, [("dog", "cat", 1.0), ("dog", "zork", 2.0)])

@@ -7,7 +7,7 @@ import pytest
 
 from dntm.corpus.document import AnonymizedDocument
 from dntm.evaluation import uncertainty
-from dntm.evaluation.groups import Curve, Group, curve_of, group_of, groups_of, score_groups
+from dntm.evaluation.groups import CURVES, Curve, Group, curve_of, group_of, groups_of, score_groups
 from dntm.evaluation.records import Records
 from dntm.evaluation.uncertainty import band
 
@@ -77,25 +77,27 @@ def test_a_single_token_is_listed_under_a_group_that_contains_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("figure", "edges", "tokens", "nats"),
+    ("figure", "edges", "sums"),
     [
-        ("position", (1, 4, 10), [3 + 3, 6 + 2, 4], [6 + 6, 39 + 9, 10 + 11 + 12 + 13]),
-        ("occurrence", (1, 2, 3), [3, 3, 2], [2 + 4 + 2, 8 + 9 + 3, 13 + 5]),
-        ("antecedents", (1, 2, 3), [2, 3, 0], [2 + 4, 7 + 8 + 12, 0]),
+        ("position", (1, 4, 10), ([3 + 3, 6 + 2, 4], [6 + 6, 39 + 9, 10 + 11 + 12 + 13])),
+        ("occurrence", (1, 2, 3), ([3, 3, 2], [2 + 4 + 2, 8 + 9 + 3, 13 + 5])),
+        ("antecedents", (1, 2, 3), ([2, 3, 0], [2 + 4, 7 + 8 + 12, 0])),
     ],
 )
 def test_figures_4_to_6_show_their_own_tokens(
-    figure: str, edges: tuple[int, ...], tokens: list[int], nats: list[int]
+    figure: str, edges: tuple[int, ...], sums: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    curve = curve_of(BOTH, figure, edges)
+    monkeypatch.setitem(CURVES, figure, (CURVES[figure][0], edges))
+    curve = curve_of(BOTH, figure)
 
-    assert (curve.tokens.tolist(), curve.nats.tolist()) == (tokens, nats)
+    assert (curve.tokens.tolist(), curve.nats.tolist()) == sums
 
 
-def test_a_document_of_the_same_name_begins_anew() -> None:
+def test_a_document_of_the_same_name_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     twice = Records.of([TALE, TALE], [SCORES[0], SCORES[0]])
+    monkeypatch.setitem(CURVES, "position", (Group.ALL, (1, 13, 14)))
 
-    assert curve_of(twice, "position", edges=(1, 13, 14)).tokens.tolist() == [24, 2, 0]
+    assert curve_of(twice, "position").tokens.tolist() == [24, 2, 0]
 
 
 def test_a_band_is_the_mean_and_standard_error_over_runs_without_tiny_bins() -> None:
@@ -109,8 +111,3 @@ def test_a_band_is_the_mean_and_standard_error_over_runs_without_tiny_bins() -> 
     assert found.standard_error[:2].tolist() == pytest.approx([1, 0])
     assert np.isnan([found.mean[2], found.standard_error[2]]).all()
     assert found.tokens is tokens
-
-
-def test_runs_over_different_texts_have_no_band() -> None:
-    with pytest.raises(ValueError, match="expected runs over the same text"):
-        band([curve_of(BOTH, "position"), curve_of(Records.of([OTHER], SCORES[1:]), "position")])

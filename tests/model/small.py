@@ -11,9 +11,8 @@ from dntm.model.extensions.reference import ExtendedReference
 from dntm.model.fast.window import Window, windows
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.reference import Reference
+from tests.model.texts import Document
 
-BOS, EOS, A, B, C = 1, 2, 3, 4, 5
-"""Rows of the small vocabulary; A, B and C are entities, 6 to 11 are words."""
 CORES = ("lstm", "transformer")
 ALL_EXTENSIONS: dict[Variant, tuple[Extension, ...]] = {
     "baseline": ("salience", "entity-nlm", "unseen-pooling", "pointer"),
@@ -25,28 +24,6 @@ ALL_EXTENSIONS: dict[Variant, tuple[Extension, ...]] = {
     ),
 }
 """All extensions that a variant can have at once."""
-
-Document = Sequence[Sequence[int]]
-
-# Several mentions of an entity in one sentence, an entity that returns after many sentences,
-# sentences without entities, unknown words, documents of one and of no sentence.
-LONG: Document = [
-    [BOS, 7, A, 8, 9, A, B, EOS],
-    [BOS, 9, 10, EOS],
-    [BOS, B, 7, EOS],
-    [BOS, A, 8, B, 8, A, A, 9, EOS],
-    [BOS, 11, C, EOS],
-    [BOS, C, EOS],
-    [BOS, 6, 6, 7, A, 9, 10, C, EOS],
-]
-DOCUMENTS: list[Document] = [
-    [[BOS, A, 7, EOS], [BOS, 8, A, 9, EOS], [BOS, A, A, EOS]],
-    LONG,
-    [[BOS, 0, A, 0, 10, 0, EOS]],
-    [],
-    [[BOS, 7, 8, EOS], [BOS, 9, B, A, EOS], [BOS, B, EOS], [BOS, 6, A, B, 10, 11, EOS]],
-    [[BOS, A, 7, EOS], *[[BOS, 8, EOS]] * 10, [BOS, B, *[A] * 9, 7, B, EOS]],
-]
 
 
 def configure(
@@ -113,11 +90,3 @@ def score(model: DynamicTextModel, documents: Sequence[Document], size: int) -> 
 def backward(value: Tensor) -> None:
     """Add the gradients of a value to those of the parameters."""
     value.backward()  # type: ignore[no-untyped-call]
-
-
-def assert_equal_gradients(model: DynamicTextModel, reference: Reference) -> None:
-    """Compare the gradients of all parameters; no gradient counts as zero."""
-    for name, parameter in model.paper_parameters().items():
-        grads = [p.grad for p in (parameter, reference.p[name])]
-        found, expected = (torch.zeros_like(parameter) if g is None else g for g in grads)
-        torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10, msg=name)

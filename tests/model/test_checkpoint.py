@@ -107,11 +107,6 @@ def test_a_failed_save_leaves_the_last_checkpoint_unchanged(
     assert list(saved.parent.iterdir()) == [saved]
 
 
-def test_a_vocabulary_of_another_size_is_not_saved(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="a vocabulary of 7 rows for a model of 12"):
-        save_pretrained(build(), Vocabulary(("the",), entities=3), tmp_path / "model")
-
-
 @pytest.mark.parametrize("name", ["config.json", "vocab.txt", "model.safetensors"])
 def test_a_missing_or_truncated_file_is_named(saved: Path, name: str) -> None:
     content = (saved / name).read_bytes()

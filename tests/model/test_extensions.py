@@ -14,7 +14,8 @@ from dntm.model.extensions.pointer import Pointer
 from dntm.model.extensions.salience import MentionState, follow
 from dntm.model.extensions.unseen_pooling import LATER
 from dntm.model.language_model import DynamicTextModel
-from tests.model.small import BOS, EOS, A, B, C, build
+from tests.model.small import build
+from tests.model.texts import BOS, EOS, A, B, C
 
 
 def copying(r: Tensor) -> DynamicTextModel:

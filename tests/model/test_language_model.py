@@ -13,21 +13,8 @@ from dntm.model.config import Extension, ModelConfig, Variant
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.parameters import State
 from dntm.model.scorer import Scorer
-from tests.model.small import (
-    ALL_EXTENSIONS,
-    BOS,
-    CORES,
-    DOCUMENTS,
-    EOS,
-    LONG,
-    A,
-    B,
-    C,
-    backward,
-    build,
-    reference_of,
-    score,
-)
+from tests.model.small import ALL_EXTENSIONS, CORES, backward, build, reference_of, score
+from tests.model.texts import BOS, DOCUMENTS, EOS, LONG, A, B, C
 
 VOCABULARY = Vocabulary(tuple("abcdef"), entities=3)
 every_model = pytest.mark.parametrize(
@@ -52,8 +39,6 @@ def test_distributions_sum_to_one_and_hold_the_scores(settings: dict[str, Any]) 
     torch.testing.assert_close(log_p.exp().sum(1), torch.ones(len(log_p)).double())
     own = log_p[range(len(log_p)), window.layout.targets]
     np.testing.assert_allclose(own.numpy(), np.concatenate(scores), atol=1e-12)
-    with pytest.raises(ValueError, match="positions"):
-        model.log_distribution(window, state, [3, 2])
 
 
 @every_model

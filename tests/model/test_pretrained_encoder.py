@@ -5,6 +5,7 @@ import torch
 
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.config import ModelConfig
+from dntm.model.context_encoder import ContextEncoder
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
@@ -14,7 +15,9 @@ SMALL = Vocabulary(("sat", "wug"), entities=2)
 CONFIG = ModelConfig(
     vocabulary=len(SMALL), entities=2, embedding_dim=4, hidden_dim=4, encoder_dim=3, context_dim=4
 )
-PRETRAINED = PretrainedEncoder(LARGE, SentenceCompletion(6, 4, 3, torch.Generator().manual_seed(5)))
+PRETRAINED = PretrainedEncoder(
+    LARGE, SentenceCompletion(6, ContextEncoder(4, 3, 4), torch.Generator().manual_seed(5))
+)
 
 
 def test_both_layers_start_with_the_embeddings_and_unseen_words_and_entities_as_unk(

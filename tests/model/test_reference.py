@@ -17,23 +17,8 @@ from dntm.model.config import Extension, Merging, Variant
 from dntm.model.extensions import reference as extensions_reference
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.reference import Entity, Reference
-from tests.model.small import (
-    ALL_EXTENSIONS,
-    BOS,
-    DOCUMENTS,
-    EOS,
-    LONG,
-    A,
-    B,
-    C,
-    Document,
-    assert_equal_gradients,
-    backward,
-    build,
-    each_window,
-    reference_of,
-    score,
-)
+from tests.model.small import ALL_EXTENSIONS, backward, build, each_window, reference_of, score
+from tests.model.texts import BOS, DOCUMENTS, EOS, LONG, A, B, C, Document
 
 # The reference of the Transformer is slow.
 SHORT: list[Document] = [
@@ -53,6 +38,14 @@ EXTENDED: list[tuple[Variant, tuple[Extension, ...]]] = [
     ("both", ("word-attention",)),
     *ALL_EXTENSIONS.items(),
 ]
+
+
+def assert_equal_gradients(model: DynamicTextModel, reference: Reference) -> None:
+    """Compare the gradients of all parameters; no gradient counts as zero."""
+    for name, parameter in model.paper_parameters().items():
+        grads = [p.grad for p in (parameter, reference.p[name])]
+        found, expected = (torch.zeros_like(parameter) if g is None else g for g in grads)
+        torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10, msg=name)
 
 
 def assert_agrees(model: DynamicTextModel, documents: Sequence[Document], size: int) -> None:

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from dntm.corpus.vocabulary import BOS, EOS
 from dntm.model.config import Merging
+from dntm.model.context_encoder import ContextEncoder
 from dntm.model.extensions.naming import MENTIONS
 from dntm.model.reference import Reference
 from dntm.model.sentence_completion import LENGTH_COST, GapNaming, SentenceCompletion
@@ -15,7 +16,8 @@ NEGATIVES = np.random.default_rng(1).integers(3, 10, (12, 2))
 
 
 def model() -> SentenceCompletion:
-    return SentenceCompletion(10, 6, 4, torch.Generator().manual_seed(3)).double()
+    generator = torch.Generator().manual_seed(3)
+    return SentenceCompletion(10, ContextEncoder(6, 4, 6), generator).double()
 
 
 def context(
@@ -52,8 +54,7 @@ def test_contexts_and_loss_follow_the_equations_word_by_word() -> None:
 
 @pytest.mark.parametrize("merging", ["attention", "gru-relu", None])
 def test_a_word_named_again_is_named_from_all_its_contexts_so_far(merging: Merging | None) -> None:
-    m = GapNaming(10, 6, 4, torch.Generator().manual_seed(3), context_dim=5, merging=merging)
-    m.double()
+    m = GapNaming(10, ContextEncoder(6, 4, 5), merging=merging).double()
     for parameter in m.parameters():
         torch.nn.init.normal_(parameter, std=0.5, generator=torch.Generator().manual_seed(8))
     # Words drawn by type: 3 has one sentence, 4 and 7 have two.

@@ -5,7 +5,8 @@ import pytest
 from dntm.model.config import Variant
 from dntm.model.fast.layout import WORTH_A_CUT, lay_out
 from dntm.model.fast.window import Window
-from tests.model.small import BOS, EOS, A, B, C, build
+from tests.model.small import build
+from tests.model.texts import BOS, EOS, A, B, C
 
 
 def both(documents: list[list[list[int]]], continues: list[bool] | None = None) -> Window:
@@ -47,13 +48,6 @@ def test_contexts_that_nothing_reads_are_not_encoded(
     window = build(variant).plan([document], [continues])
 
     assert len(window.merges.state) == encoded
-
-
-def test_bad_windows_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"row 3 .* sentence \[3, 7, 2\], expected <bos>"):
-        both([[[A, 7, EOS]]])
-    with pytest.raises(ValueError, match="continues has 1 items, expected 2"):
-        both([[], []], [True])
 
 
 def test_documents_that_continue_are_cut_at_their_ends_and_others_if_it_saves_padding() -> None:

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from dntm.model.config import Merging
-from tests.model.small import BOS, EOS, A, B, C, build, score
+from tests.model.small import build, score
+from tests.model.texts import BOS, EOS, A, B, C
 
 MERGINGS = get_args(Merging)
 

@@ -75,12 +75,8 @@ def crowd(*last: str) -> str:
     return " ".join(["Zap met ox.", "Ix met Bo.", "Ann left.", "Zap met Kim.", *last])
 
 
-def surprisals(reading: Reading) -> list[float]:
-    return [token.surprisal for token in reading.tokens]
-
-
-def static_surprisals(reading: Reading) -> list[float]:
-    return [token.static_surprisal for token in reading.tokens]
+def surprisals(reading: Reading, *, static: bool = False) -> list[float]:
+    return [t.static_surprisal if static else t.surprisal for t in reading.tokens]
 
 
 def said(sentence: SentenceReading) -> list[Token]:

@@ -7,15 +7,7 @@ from dntm.corpus.entity_slots import encode
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.model.scorer import Scorer
 from dntm.reader.reader import Reader
-from tests.reader.small import (
-    DOCUMENT,
-    PREPARED,
-    VOCABULARY,
-    WORDS,
-    checkpoint,
-    static_surprisals,
-    surprisals,
-)
+from tests.reader.small import DOCUMENT, PREPARED, VOCABULARY, WORDS, checkpoint, surprisals
 
 
 def test_the_default_static_model_is_the_model_with_empty_memory(any_reader: Reader) -> None:
@@ -28,8 +20,8 @@ def test_the_default_static_model_is_the_model_with_empty_memory(any_reader: Rea
 
     reading = any_reader.read(PREPARED, unit="nats")
 
-    np.testing.assert_allclose(static_surprisals(reading), expected, atol=1e-12)
-    same = np.allclose(static_surprisals(reading), surprisals(reading))
+    np.testing.assert_allclose(surprisals(reading, static=True), expected, atol=1e-12)
+    same = np.allclose(surprisals(reading, static=True), surprisals(reading))
     assert same == (model.config.variant == "baseline")
 
 
@@ -45,7 +37,7 @@ def test_the_static_model_is_the_baseline_given_or_found_in_the_checkpoint(
 
     reader = Reader.from_pretrained(folder, None if inside else baseline)
 
-    found = static_surprisals(reader.read(PREPARED, unit="nats"))
+    found = surprisals(reader.read(PREPARED, unit="nats"), static=True)
     np.testing.assert_allclose(found, -expected, atol=1e-12)
 
 

@@ -13,15 +13,7 @@ from dntm.model.scorer import Scorer
 from dntm.reader.reader import Reader
 from dntm.reader.reading import COLUMNS
 from dntm.reader.text import as_text
-from tests.reader.small import (
-    DOCUMENT,
-    PREPARED,
-    STORY,
-    TALES,
-    anonymized,
-    static_surprisals,
-    surprisals,
-)
+from tests.reader.small import DOCUMENT, PREPARED, STORY, TALES, anonymized, surprisals
 
 
 def test_surprisals_equal_those_of_the_model(any_reader: Reader) -> None:
@@ -98,10 +90,9 @@ def test_numbers_do_not_depend_on_the_batch(any_reader: Reader) -> None:
     assert len(together) == 20
     for number, reading in enumerate(together):
         one = alone[number % 4]
-        np.testing.assert_allclose(surprisals(reading), surprisals(one), rtol=0, atol=1e-9)
-        np.testing.assert_allclose(
-            static_surprisals(reading), static_surprisals(one), rtol=0, atol=1e-9
-        )
+        for static in (False, True):
+            found, expected = (surprisals(r, static=static) for r in (reading, one))
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
 def test_a_prepared_text_can_replace_a_text(reader: Reader) -> None:

@@ -84,7 +84,6 @@ HEAD = "item,text\n"
         ('{"text": null}\n', 1, "column 'text' is None, expected a text"),
         (HEAD + "1,\u200b\n", 2, "column 'text' is '\\u200b', expected a text"),
         (HEAD + "1,the [[old man sat\n", 2, "marks [[ in 'the [[old man sat', expected [[ ... ]]"),
-        (HEAD + "1,the [[old [[man]] sat]]\n", 2, "marks [[ [[ ]] ]]"),
         (HEAD + "1,[[\u115f]]\ufe0f\n", 2, "expected a text"),
         (HEAD + "1,a [[]] b\n", 2, "region '' in 'a [[]] b', expected words, each in"),
         (HEAD + "1,the [[o]][[ld]] man\n", 2, "region 'ld'"),

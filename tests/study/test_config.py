@@ -7,12 +7,13 @@ import pytest
 
 from dntm.cli.main import main
 from dntm.corpus.vocabulary import Vocabulary
+from dntm.model.context_encoder import ContextEncoder
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
 from dntm.settings import to_yaml
 from dntm.study.config import PRESETS, StudyConfig, StudyFolder
 from dntm.study.run import pretrain_config, train_config
-from tests.cli.running import fails
+from tests.cli.running import Capture, fails
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -40,7 +41,7 @@ def test_runs_are_selected_by_letter_model_run_or_pattern() -> None:
 
 
 def test_other_settings_than_those_of_the_folder_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     start = ("reproduce", "--preset", "small", "--output-dir", tmp_path / "study", "--list")
     main([str(word) for word in start])
@@ -66,9 +67,7 @@ def test_models_can_be_added_to_a_study_but_not_removed(tmp_path: Path) -> None:
         folder.save_settings(quick)
 
 
-def test_a_study_resumes_without_repeating_its_settings(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_resumes_without_repeating_its_settings(tmp_path: Path, capsys: Capture) -> None:
     folder = str(tmp_path / "study")
     main(["reproduce", "--preset", "small", "--seeds", "7", "--output-dir", folder, "--list"])
     first = capsys.readouterr().out
@@ -79,9 +78,7 @@ def test_a_study_resumes_without_repeating_its_settings(
     assert first.count("-7\n") == 13
 
 
-def test_errors_name_the_bad_setting_and_leave_no_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_name_the_bad_setting_and_leave_no_folder(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "bad.yaml").write_text("models: [A, E-gru]\n")
     (tmp_path / "odd.yaml").write_text("modells: [A]\n")
     start = ("reproduce", "--output-dir", tmp_path / "x", "--list")
@@ -101,7 +98,7 @@ def test_errors_name_the_bad_setting_and_leave_no_folder(
 
 
 def test_a_folder_without_study_and_an_unknown_run_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     assert "it has no study.yaml" in fails(capsys, "report", tmp_path)
     StudyFolder(tmp_path).save_settings(replace(PRESETS["quick"], corpus="sotu"))
@@ -133,7 +130,7 @@ def test_paths_become_absolute_and_the_encoder_has_the_sizes_of_the_model(
 
 def test_models_take_the_sizes_of_an_existing_pretraining(tmp_path: Path) -> None:
     vocabulary = Vocabulary(("a", "b"), entities=2)
-    given = SentenceCompletion(7, 6, 5, context_dim=4)
+    given = SentenceCompletion(7, ContextEncoder(6, 5, 4))
     PretrainedEncoder(vocabulary, given).save(tmp_path / "run" / "best")
     asked = replace(PRESETS["quick"], corpus="sotu", pretrained=str(tmp_path / "run"))
 

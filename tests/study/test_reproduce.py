@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dntm.cli.main import main
+from tests.cli.running import Capture
 from tests.study.small_study import kill_all, reproduce, results
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads processes from /proc")
@@ -37,9 +38,7 @@ def test_a_study_prints_its_progress_tables_and_next_steps(finished: Path) -> No
     assert f"dntm read --model {finished / 'runs' / 'D-gru-relu-1'} FILE" in shown
 
 
-def test_a_finished_study_runs_nothing_again(
-    corpus: Path, finished: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_finished_study_runs_nothing_again(corpus: Path, finished: Path, capsys: Capture) -> None:
     before = sessions(finished)
 
     main(reproduce(corpus, finished)[3:])
@@ -99,7 +98,7 @@ def test_a_signal_ends_the_study_and_all_of_its_runs(
 
 
 def test_listed_commands_give_the_same_tables_in_any_order_and_at_once(
-    corpus: Path, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    corpus: Path, finished: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     study = tmp_path / "study"
 
@@ -117,9 +116,7 @@ def test_listed_commands_give_the_same_tables_in_any_order_and_at_once(
     assert results(study) == results(finished)
 
 
-def test_a_failed_run_is_named_with_its_log(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_run_is_named_with_its_log(corpus: Path, tmp_path: Path, capsys: Capture) -> None:
     study = tmp_path / "study"
     (study / "runs" / "A-1").mkdir(parents=True)
     (study / "runs" / "A-1" / "machine.json").write_text("{")

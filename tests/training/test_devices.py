@@ -12,6 +12,7 @@ import torch
 import dntm
 from dntm.corpus.entity_slots import encode
 from dntm.evaluation.cloze import ClozeText
+from dntm.model.context_encoder import ContextEncoder
 from dntm.model.scorer import Scorer
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
 from dntm.training.language_modeling import WindowLoss
@@ -74,7 +75,8 @@ def test_a_model_elsewhere_is_trained_elsewhere(settings: dict[str, Any], sample
 def test_an_encoder_elsewhere_is_pretrained_elsewhere() -> None:
     sentences, negatives = [np.array([3, 4, 5]), np.array([4, 3])], np.array([[3, 4]] * 5)
     named, candidates = np.array([True, False, False, True, True]), np.array([3, 4, 6])
-    completion, naming = SentenceCompletion(9, 8, 8), GapNaming(9, 8, 8, context_dim=4)
+    completion = SentenceCompletion(9, ContextEncoder(8, 8, 8))
+    naming = GapNaming(9, ContextEncoder(8, 8, 4))
 
     completion.to("meta")(sentences, negatives).backward()
     none = np.zeros(3, dtype=np.float32)

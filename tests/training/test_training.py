@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import dntm
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
 from dntm.corpus.vectors import WordVectors
 from dntm.model.config import Variant
+from dntm.model.context_encoder import ContextEncoder
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import SentenceCompletion
 from dntm.training import run_folder
@@ -30,6 +32,7 @@ from tests.model.small import build
 from tests.study.small_study import story
 from tests.training.small_pretraining import interrupt_often, outcome
 
+SIZES: dict[str, Any] = dict.fromkeys(("embedding_dim", "hidden_dim", "encoder_dim"), 12)
 VARIANTS: tuple[Variant, ...] = ("baseline", "both")
 
 
@@ -59,14 +62,7 @@ def config(dataset: Path, run: Path, variant: Variant = "both") -> dntm.TrainCon
     return dntm.TrainConfig(
         dataset=dataset,
         output_dir=run,
-        model=dntm.ModelConfig(
-            variant=variant,
-            embedding_dim=12,
-            hidden_dim=12,
-            encoder_dim=12,
-            context_dim=12,
-            dropout_hidden=0.1,
-        ),
+        model=dntm.ModelConfig(variant=variant, dropout_hidden=0.1, context_dim=12, **SIZES),
         training=dntm.Recipe(
             epochs=3, truncation=3, learning_rate=0.02, average=0.9, schedule="cosine"
         ),
@@ -177,7 +173,7 @@ def test_parameter_counts_tell_what_was_trained(few: Path, tmp_path: Path, *, fr
     vocabulary = dntm.Dataset.open(few).vocabulary
     model = initial_model(settings.for_vocabulary(vocabulary), vocabulary)
     assert model.memory.encoder is not None
-    pretrained = SentenceCompletion(len(vocabulary), 12, 12)
+    pretrained = SentenceCompletion(len(vocabulary), ContextEncoder(12, 12, 12))
     PretrainedEncoder(vocabulary, pretrained).save(tmp_path / "encoder")
     training = replace(settings.training, epochs=1, freeze_encoder=freeze)
 

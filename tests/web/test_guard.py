@@ -60,9 +60,3 @@ def test_other_host_names_are_refused(client: TestClient, host: str) -> None:
 )
 def test_posts_of_other_sites_are_refused(client: TestClient, name: str, value: str) -> None:
     assert client.post("/", headers={name: value}).status_code == 403
-
-
-def test_the_origin_of_the_page_is_accepted(client: TestClient) -> None:
-    headers = {"Origin": "http://127.0.0.1:8321", "Sec-Fetch-Site": "same-origin"}
-
-    assert client.post("/", headers=headers).status_code == 200

@@ -121,18 +121,6 @@ def test_an_entity_is_unseen_until_its_first_mention(client: TestClient) -> None
             assert entities.count(-1) <= 1
 
 
-def test_predictions_of_a_whole_sentence_are_those_of_its_tokens(client: TestClient) -> None:
-    question = {"text": TEXT, "sentence": 2}
-
-    found = client.post("/api/predict", json={**question, "position": "all"}).json()
-
-    alone = [
-        client.post("/api/predict", json={**question, "position": position}).json()
-        for position in range(5)
-    ]
-    assert found == alone
-
-
 def test_what_is_computed_for_predictions_is_remembered(pausing: PausingReader) -> None:
     with TestClient(create_app(pausing), base_url="http://127.0.0.1") as client:
         question = {"text": TEXT, "sentence": 3, "position": 2, "reading": "mine"}

@@ -11,14 +11,12 @@ from dntm.web.server import HEADERS, Limits
 from tests.web.asking import kinds, read, refused
 from tests.web.tiny import TEXT, PausingReader
 
+JSON = {"Content-Type": "application/json"}
+
 
 @pytest.mark.parametrize("text", ["", "  \n ", None, 3, "\ud800 left."])
 def test_an_empty_text_and_other_types_are_refused(client: TestClient, text: object) -> None:
-    response = client.post(
-        "/api/read",
-        content=json.dumps({"text": text}),
-        headers={"Content-Type": "application/json"},
-    )
+    response = client.post("/api/read", content=json.dumps({"text": text}), headers=JSON)
 
     assert response.status_code == 422
     assert "text" in response.json()["message"]
@@ -63,9 +61,7 @@ def test_an_invalid_field_is_named(
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b"[" * 100_000])
 def test_anything_but_a_json_object_is_refused(client: TestClient, content: bytes) -> None:
-    response = client.post(
-        "/api/read", content=content, headers={"Content-Type": "application/json"}
-    )
+    response = client.post("/api/read", content=content, headers=JSON)
 
     assert response.status_code == 422
 

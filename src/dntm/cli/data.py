@@ -52,11 +52,7 @@ def print_table_1(dataset: Dataset) -> None:
         shares = [getattr(c, name) / max(c.tokens, 1) for c in counts.values()]
         rows.append([label, *(f"{share:.1%}" for share in shares)])
     print_table(rows)
-    try:
-        crowded, in_no_split, malformed, others = map(dataset.information["left_out"].get, LEFT_OUT)
-    except (KeyError, AttributeError):
-        path = dataset.folder / "dataset.json"
-        raise ValueError(f"{path} is damaged: expected left_out, counts of documents") from None
+    crowded, in_no_split, malformed, others = map(dataset.information["left_out"].get, LEFT_OUT)
     print(
         f"vocabulary: {len(dataset.vocabulary):,} rows; left out: {crowded} with more than "
         f"{dataset.vocabulary.entities} entities, {in_no_split} in no split, {malformed} "

@@ -18,13 +18,7 @@ from dntm.corpus.entities import Lexicon
 from dntm.corpus.text import Documents
 from dntm.corpus.token_store import read_sentences
 from dntm.corpus.vocabulary import entity_rows
-from dntm.evaluation.passages import (
-    held_out_documents,
-    hide_types,
-    read_definitions,
-    read_pairs,
-    read_trials,
-)
+from dntm.evaluation import passages
 from dntm.files import folder_of, write_text
 
 CANDIDATES = 30_000
@@ -76,9 +70,9 @@ class EvaluateMeaning(Threads):
             )
         if self.types < 1:
             raise ValueError(f"types is {self.types}, expected at least 1")
-        rated = [] if self.trials is None else read_trials(self.trials)
-        defined = [] if self.definitions is None else read_definitions(self.definitions)
-        compared = [] if self.pairs is None else read_pairs(self.pairs)
+        rated = [] if self.trials is None else passages.read_trials(self.trials)
+        defined = [] if self.definitions is None else passages.read_definitions(self.definitions)
+        compared = [] if self.pairs is None else passages.read_pairs(self.pairs)
         self.set_threads()
         from dntm.evaluation import meaning
         from dntm.evaluation.word_baselines import a_la_carte, bag_of_words
@@ -97,8 +91,9 @@ class EvaluateMeaning(Threads):
             predictor = meaning.Predictor(model, baselines)
         if self.text:
             groups = meaning.type_groups(vocabulary, candidates)
-            texts = tqdm(held_out_documents(self.text, self.documents, lexicon), "reading --text")
-            found = hide_types(iter(texts), groups, vocabulary, most=self.types, seed=self.seed)
+            documents = passages.held_out_documents(self.text, self.documents, lexicon)
+            texts = iter(tqdm(documents, "reading --text"))
+            found = passages.hide_types(texts, groups, vocabulary, most=self.types, seed=self.seed)
             if not any(found.values()):
                 raise ValueError("no word of the text can be hidden: expected known words")
             progress = partial(tqdm, desc="predicting hidden words")

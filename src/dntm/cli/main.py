@@ -26,10 +26,7 @@ COMMANDS = {
     "pretrain": ("train:Pretrain", "pretrain word embeddings and the context encoder"),
     "train": ("train:Train", "train a language model on a dataset"),
     "evaluate": ("evaluate:Evaluate", "score a dataset: perplexities or the cloze test"),
-    "evaluate-meaning": (
-        "evaluate_meaning:EvaluateMeaning",
-        "test how well a model infers the meaning of unknown words",
-    ),
+    "evaluate-meaning": ("evaluate_meaning:EvaluateMeaning", "test meanings of unknown words"),
     "export": ("export:Export", "export a trained model as a small folder"),
     "spelling": ("export:FitSpelling", "fit the string probabilities of a model on texts"),
     "reproduce": ("study:Reproduce", "train all models and write the paper's tables and figures"),

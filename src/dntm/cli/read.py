@@ -63,16 +63,14 @@ class Read:
         elif chosen == "html":
             lines = iter([html_page(reading, prepared.unknown(reader.engine.lexicon))])
         else:
-            lines = text_lines(reading, color=self._in_color())
+            terminal = self.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+            color = self.color == "always" or (self.color == "auto" and terminal)
+            lines = text_lines(reading, color=color)
         if self.output is None:
             for line in lines:
                 print(line)
         else:
             write_text(self.output, "".join(f"{line}\n" for line in lines))
-
-    def _in_color(self) -> bool:
-        terminal = self.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        return self.color == "always" or (self.color == "auto" and terminal)
 
 
 def text_lines(reading: Reading, *, color: bool) -> Iterator[str]:

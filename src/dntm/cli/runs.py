@@ -21,11 +21,11 @@ class Threads:
     threads: int = 0
     """CPU threads; 0: PyTorch's default."""
 
-    def set_threads(self) -> int:
-        """Set the threads and return their number."""
+    def set_threads(self) -> None:
+        """Set the threads."""
         from dntm.training.processes import set_threads
 
-        return set_threads(self.threads)
+        set_threads(self.threads)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,15 +64,11 @@ class ReaderOptions(ModelOptions):
 
     def reader(self, precision: Literal["auto", "single"] = "auto") -> "Reader":
         """Load the models; `precision` applies if the user has not chosen one."""
-        if self.threads < 0:
-            raise ValueError(f"threads is {self.threads}, expected 0 or more")
-        import torch
-
         from dntm.corpus.resolver import StanzaResolver
         from dntm.reader.reader import Reader
+        from dntm.training.processes import set_threads
 
-        if self.threads:
-            torch.set_num_threads(self.threads)
+        set_threads(self.threads)
         resolver = None
         if "resolver" in self.entities:
             if self.coref_model is None:

@@ -135,13 +135,10 @@ _SMALL_IN_HEADLINES = frozenset("a an and as at but by for from in of on or the 
 
 
 def covered(chains: Iterable[Sequence[Mention]]) -> dict[int, set[int]]:
-    """The words of each sentence that are in a mention, in time independent of nesting."""
+    """The words of each sentence that are in a mention."""
     found: dict[int, set[int]] = {}
-    end_of: dict[int, int] = {}
-    for sentence, start, end in sorted(mention for chain in chains for mention in chain):
-        reached = end_of.get(sentence, 0)
-        found.setdefault(sentence, set()).update(range(max(start, reached), end))
-        end_of[sentence] = max(end, reached)
+    for sentence, start, end in (mention for chain in chains for mention in chain):
+        found.setdefault(sentence, set()).update(range(start, end))
     return found
 
 

@@ -10,7 +10,6 @@ pinned one. `dataset.json` records the SHA-256 of the files that were read.
 
 import hashlib
 import importlib.metadata
-import importlib.util
 import os
 import random
 import re
@@ -36,9 +35,9 @@ class Corpus:
     """A corpus that `dntm data build NAME` knows."""
 
     name: str
-    summary: str
-    license: str
-    how: Literal["package", "generated", "download", "given"]
+    summary: str = ""
+    license: str = "that of the source"
+    how: Literal["package", "generated", "download", "given"] = "given"
     """Part of a Python package, generated, downloaded, or given by the user with --from."""
     instructions: str = ""
     """How to get it, if it cannot be downloaded."""
@@ -61,11 +60,6 @@ class Corpus:
     format: Format | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     """Build settings that differ from the defaults."""
-
-    @classmethod
-    def of_path(cls, path: str) -> "Corpus":
-        """Any file or folder."""
-        return cls(name=path, summary="", license="that of the source", how="given")
 
     @property
     def archive(self) -> str:
@@ -105,11 +99,9 @@ def locate(corpus: Corpus, given: str | None) -> Located:
     if given is not None:
         return _in_folder(corpus, Path(given), "")
     if corpus.how == "package":
-        found = importlib.util.find_spec(corpus.name)
-        if found is None or not found.submodule_search_locations:
-            raise ValueError(f"the package {corpus.name} is missing: pip install {corpus.name}")
-        root = Path(found.submodule_search_locations[0]) / "data" / "speeches"
-        return Located(root, None, importlib.metadata.version(corpus.name))
+        package = importlib.metadata.distribution(corpus.name)
+        root = Path(str(package.locate_file(f"{corpus.name}/data/speeches")))
+        return Located(root, None, package.version)
     if corpus.how == "download":
         return _in_folder(corpus, download(corpus), corpus.commit)
     raise ValueError(f"{corpus.name} cannot be downloaded. {corpus.instructions}")
@@ -155,9 +147,6 @@ def _unpack(archive: Path, folder: Path, corpus: Corpus) -> None:
                     tar.extract(member.replace(name=str(path)), folder, filter="data")
     except (tarfile.TarError, EOFError, OSError) as error:
         raise ValueError(f"{corpus.archive} is damaged: {error}") from None
-    for path_ in corpus.paths:
-        if not (folder / path_).exists():
-            raise ValueError(f"{corpus.archive} has no {path_!r}")
 
 
 def _in_folder(corpus: Corpus, root: Path, version: str) -> Located:

@@ -99,6 +99,7 @@ class Dataset:
             rows = information["vocabulary"]
             counted = [asdict(SplitStatistics(**information["counts"][s])) for s in SPLITS]
             numbers = [entities, *(number for counts in counted for number in counts.values())]
+            numbers += [information["left_out"][reason] for reason in LEFT_OUT]
             if not all(type(number) is int and number >= 0 for number in numbers):
                 raise TypeError("expected whole numbers of entities, documents and tokens")
             if not isinstance(information.setdefault("settings", {}), dict):

@@ -134,7 +134,7 @@ def build_dataset(
     skipped and noted there.
     """
     skipped = [] if skipped is None else skipped
-    corpus = CORPORA.get(source) or Corpus.of_path(source)
+    corpus = CORPORA.get(source) or Corpus(name=source)
     if given and source not in CORPORA:
         raise ValueError(f"--from {given} needs a named corpus, not {source!r}")
     located = locate(corpus, given if source in CORPORA else source)

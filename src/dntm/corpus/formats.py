@@ -227,8 +227,14 @@ def _json_document(block: Block) -> Document:
     fallback = f"{block.label or Path(block.path).name}:{number}"
     name = str(next((fields[key] for key in _NAMES if fields.get(key) is not None), fallback))
     check(Document(name=name, sentences=sentences, chains=mentions))
-    kept, chains_kept = _without_empty_sentences(sentences, mentions)
-    return Document(name=name, sentences=kept, chains=chains_kept)
+    has_words = [any(word.strip() for word in sentence) for sentence in sentences]
+    renumbered = list(accumulate(has_words, initial=0))
+    moved = [
+        sorted(mention._replace(sentence=renumbered[mention.sentence]) for mention in chain)
+        for chain in mentions
+        if chain
+    ]
+    return Document(name=name, sentences=list(compress(sentences, has_words)), chains=moved)
 
 
 def _json_chains(value: Any, key: str, width: int) -> list[list[list[int]]]:
@@ -250,19 +256,6 @@ def _in_sentence(span: list[int], starts: list[int]) -> Mention:
         raise ValueError(f"mention {span!r}, expected offsets from 0 to {starts[-1] - 1}")
     sentence = bisect_right(starts, first) - 1
     return Mention(sentence, first - starts[sentence], last + 1 - starts[sentence])
-
-
-def _without_empty_sentences(
-    sentences: list[list[str]], chains: list[list[Mention]]
-) -> tuple[list[list[str]], list[list[Mention]]]:
-    has_words = [any(word.strip() for word in sentence) for sentence in sentences]
-    renumbered = list(accumulate(has_words, initial=0))
-    moved = [
-        sorted(mention._replace(sentence=renumbered[mention.sentence]) for mention in chain)
-        for chain in chains
-        if chain
-    ]
-    return list(compress(sentences, has_words)), moved
 
 
 _READERS: dict[Format, tuple[Callable[[Path], Iterator[Block]], Callable[[Block], Document]]] = {

@@ -16,7 +16,6 @@ Departure: the paper's Figure 6 says "entities" and gives no bins. Here it shows
 entities, with bins of our own.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -102,10 +101,9 @@ CURVES: dict[str, tuple[Group, tuple[int, ...]]] = {
 """Token group and bins of Figures 4 to 6."""
 
 
-def curve_of(records: Records, name: str, edges: Sequence[int] = ()) -> Curve:
-    """The curve of a figure, with its own bins if `edges` is empty."""
-    group, own_edges = CURVES[name]
-    edges = tuple(edges) or own_edges
+def curve_of(records: Records, name: str) -> Curve:
+    """The curve of a figure."""
+    group, edges = CURVES[name]
     columns = {"occurrence": records.follows_occurrence, "antecedents": records.antecedents}
     x = columns[name] if name in columns else _positions(records)
     bins = np.searchsorted(edges, x, side="right") - 1

@@ -88,8 +88,6 @@ class Band:
 def band(curves: Sequence[Curve]) -> Band:
     """Mean and standard error of one curve over runs on the same text."""
     edges, tokens = curves[0].edges, curves[0].tokens
-    if any(c.edges != edges or not np.array_equal(c.tokens, tokens) for c in curves):
-        raise ValueError("curves of different bins or texts, expected runs over the same text")
     nats = np.array([curve.nats for curve in curves])
     means = np.divide(nats, tokens, out=np.full(nats.shape, np.nan), where=tokens >= FEWEST)
     return Band(edges, tokens, *mean_and_error(np.exp(means)))

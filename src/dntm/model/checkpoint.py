@@ -18,11 +18,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from dntm.corpus.vocabulary import VOCABULARY_FILES, Vocabulary, entity_rows, saved_settings
-from dntm.files import follow_umask, new_folder
+from dntm.files import new_folder
 from dntm.model.base_model import load_base
 from dntm.model.config import ModelConfig
 from dntm.model.language_model import DynamicTextModel
@@ -67,11 +67,6 @@ def write_checkpoint(
 
     Word vectors that are equal to those of the model in the folder above (`beside`) are left out.
     """
-    if len(vocabulary) != model.config.vocabulary:
-        raise ValueError(
-            f"a vocabulary of {len(vocabulary)} rows for a model of {model.config.vocabulary}, "
-            "expected as many"
-        )
     config = asdict(model.config)
     settings = {"model_type": MODEL_TYPE, "format_version": FORMAT_VERSION, **config}
     if model.config.is_pretrained:
@@ -169,12 +164,15 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path, *, other_files: str 
     metadata = {"format": "pt", CHECKSUM: _checksum(found)} | (
         {OTHER_FILES: other_files} if other_files else {}
     )
-    try:
-        save_file(found, path, metadata=metadata)
-        _sort_header(path)
-        follow_umask(path, 0o666)
-    except SafetensorError as error:
-        raise OSError(f"{path} cannot be written: {error}") from None
+    data = save(found, metadata)
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    # safetensors has the metadata in random order, but equal tensors are to have equal bytes.
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    with path.open("wb") as file:
+        file.write(data[:8] + text.ljust(start - 8))
+        file.write(memoryview(data)[start:])
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
@@ -222,18 +220,6 @@ def check_shapes(tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], 
             raise ValueError(
                 f"{path}: {name} is {tuple(value.shape)}, expected {tuple(expected[name].shape)}"
             )
-
-
-def _sort_header(path: Path) -> None:
-    """Sort the metadata, which safetensors writes in random order: equal tensors, equal bytes."""
-    with path.open("r+b") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
-        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
-        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-        assert len(text) <= size
-        file.seek(8)
-        file.write(text.ljust(size))
 
 
 def _checksum(tensors: Mapping[str, Tensor]) -> str:

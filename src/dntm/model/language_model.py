@@ -124,12 +124,8 @@ class DynamicTextModel(Parameters):
         Positions rise. They count every token, <bos> and <eos> included, in reading order through
         the documents. The last value is the state after the window.
         """
-        chosen = np.asarray(positions, dtype=np.int64)
-        tokens = len(window.layout.read)
-        if np.any(np.diff(chosen) <= 0) or np.any((chosen < 0) | (chosen >= tokens)):
-            raise ValueError(f"positions {positions}, expected increasing ones below {tokens}")
         found = read(self, window, state)
-        asked = query(self, found, chosen)
+        asked = query(self, found, np.asarray(positions, dtype=np.int64))
         return asked, self.output.log_distribution(asked), found.after
 
 

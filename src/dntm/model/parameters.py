@@ -22,7 +22,6 @@ from dntm.corpus.vocabulary import entity_rows
 from dntm.model.base_model import BaseEmbedding, BaseModel, BaseOutput, EntityRows, load_base
 from dntm.model.baselines.entity_nlm import EntityNLM
 from dntm.model.config import ModelConfig
-from dntm.model.context_encoder import ContextEncoder
 from dntm.model.core import Core, LSTMCore, Transformer
 from dntm.model.dynamic_embedding import DynamicEmbedding, DynamicOutput
 from dntm.model.entity_memory import EntityMemory, MemoryState
@@ -31,7 +30,7 @@ from dntm.model.extensions.naming import Naming
 from dntm.model.extensions.pointer import Pointer
 from dntm.model.extensions.salience import Salience
 from dntm.model.extensions.unseen_pooling import UnseenPooling
-from dntm.model.extensions.word_attention import WordAttention
+from dntm.model.extensions.word_attention import encoder_of
 from dntm.model.output_layer import OutputLayer
 from dntm.model.pretrained_core import CoreMemory, PretrainedCore
 from dntm.model.term import Term
@@ -111,7 +110,13 @@ class Parameters(nn.Module):
             self.core = Transformer(config.embedding_dim, config.layers, config.heads)
         else:
             self.core = LSTMCore(config.embedding_dim, config.hidden_dim, config.core_dim)
-        self.memory = EntityMemory(config, _encoder(config))
+        encoder = None
+        if config.variant != "baseline":
+            sizes = (config.embedding_dim, config.encoder_dim, config.context_dim)
+            first_word = entity_rows(config.entities).stop
+            attention = "word-attention" in config.extensions
+            encoder = encoder_of(sizes, config.vocabulary, first_word, attention=attention)
+        self.memory = EntityMemory(config, encoder)
         self.output = OutputLayer(config.vocabulary, config.hidden_dim)
         self.terms = _terms(config)
 
@@ -188,17 +193,6 @@ class Parameters(nn.Module):
             self.memory.merging.requires_grad_(requires_grad=False)
         if merging and self.x.W_dx is not None:
             self.x.W_dx.requires_grad = False
-
-
-def _encoder(config: ModelConfig) -> ContextEncoder | None:
-    """The paper's context encoder, the one with word attention, or none for the baseline."""
-    sizes = (config.embedding_dim, config.encoder_dim, config.context_dim)
-    if config.variant == "baseline":
-        return None
-    if "word-attention" not in config.extensions:
-        return ContextEncoder(*sizes)
-    first_word = entity_rows(config.entities).stop
-    return WordAttention(*sizes, config.vocabulary - first_word, first_word)
 
 
 def _terms(config: ModelConfig) -> nn.ModuleDict:

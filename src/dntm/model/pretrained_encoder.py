@@ -16,18 +16,10 @@ from torch import Tensor, nn
 from dntm.corpus.vectors import WordVectors, resized
 from dntm.corpus.vocabulary import BOS, EOS, SPECIALS, UNK, Vocabulary, entity_rows
 from dntm.files import new_folder
-from dntm.model.checkpoint import (
-    CONFIG,
-    ENCODER_TYPE,
-    VOCABULARY,
-    WEIGHTS,
-    check_shapes,
-    check_weights,
-    load_tensors,
-    write_files,
-)
+from dntm.model import checkpoint
 from dntm.model.config import Merging
 from dntm.model.extensions.naming import naming_term
+from dntm.model.extensions.word_attention import encoder_of
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
 from dntm.settings import read_json, typed
@@ -62,21 +54,21 @@ class PretrainedEncoder:
     def save(self, directory: Path) -> None:
         """Write the checkpoint; an existing one is replaced."""
         settings = {
-            "model_type": ENCODER_TYPE,
+            "model_type": checkpoint.ENCODER_TYPE,
             "format_version": FORMAT_VERSION,
             "vocabulary": len(self.vocabulary),
             "entities": self.vocabulary.entities,
             "merging": self.model.merges,
         }
         tensors = self.model.state_dict()
-        check_weights(tensors, directory / WEIGHTS)
+        checkpoint.check_weights(tensors, directory / checkpoint.WEIGHTS)
         with new_folder(directory, overwrite=True) as folder:
-            write_files(tensors, settings, self.vocabulary, folder)
+            checkpoint.write_files(tensors, settings, self.vocabulary, folder)
 
     @classmethod
     def load(cls, directory: Path) -> "PretrainedEncoder":
         """Read a checkpoint; ValueError if it is damaged or of another kind."""
-        path = directory / CONFIG
+        path = directory / checkpoint.CONFIG
         try:
             settings = read_json(path)
             kind, version = settings["model_type"], settings["format_version"]
@@ -84,15 +76,15 @@ class PretrainedEncoder:
             entities = typed(int, settings["entities"], "entities")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is not a pretraining checkpoint: {error}") from None
-        if kind != ENCODER_TYPE or version != FORMAT_VERSION:
+        if kind != checkpoint.ENCODER_TYPE or version != FORMAT_VERSION:
             raise ValueError(
                 f"{path}: {kind!r:.40} of version {version!r:.40}, "
-                f"expected {ENCODER_TYPE!r} of version {FORMAT_VERSION}"
+                f"expected {checkpoint.ENCODER_TYPE!r} of version {FORMAT_VERSION}"
             )
-        vocabulary = Vocabulary.load(directory / VOCABULARY, entities=entities)
-        tensors = load_tensors(directory / WEIGHTS)
-        check_weights(tensors, directory / WEIGHTS)
-        model = _model_of(tensors, len(vocabulary), merging, directory / WEIGHTS)
+        vocabulary = Vocabulary.load(directory / checkpoint.VOCABULARY, entities=entities)
+        tensors = checkpoint.load_tensors(directory / checkpoint.WEIGHTS)
+        checkpoint.check_weights(tensors, directory / checkpoint.WEIGHTS)
+        model = _model_of(tensors, len(vocabulary), merging, directory / checkpoint.WEIGHTS)
         return cls(vocabulary, model.requires_grad_(requires_grad=False))
 
     @torch.no_grad()
@@ -151,14 +143,14 @@ def _model_of(
     (_, dim), (context_dim, _), (_, encoder_dim) = sizes
 
     def build(generator: torch.Generator | None) -> SentenceCompletion:
-        attention = "encoder.w" in tensors
+        sizes, attention = (dim, encoder_dim, context_dim), "encoder.w" in tensors
+        encoder = encoder_of(sizes, rows, len(SPECIALS), attention=attention)
         if "W_dx" not in tensors and merging is None:
-            return SentenceCompletion(rows, dim, encoder_dim, generator, context_dim=context_dim)
-        shape = (rows, dim, encoder_dim, generator, context_dim)
-        return GapNaming(*shape, merging=merging, attention=attention)
+            return SentenceCompletion(rows, encoder, generator)
+        return GapNaming(rows, encoder, generator, merging)
 
     with torch.device("meta"):
-        check_shapes(tensors, build(None).state_dict(), path)
+        checkpoint.check_shapes(tensors, build(None).state_dict(), path)
     model = build(torch.Generator())
     model.load_state_dict(tensors)
     return model

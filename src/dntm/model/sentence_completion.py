@@ -27,11 +27,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from dntm.corpus.vocabulary import BOS, EOS, SPECIALS, UNK
+from dntm.corpus.vocabulary import BOS, EOS, UNK
 from dntm.model.config import Merging
 from dntm.model.context_encoder import ContextEncoder, SentenceWords, around
 from dntm.model.extensions.naming import Naming
-from dntm.model.extensions.word_attention import WordAttention
 from dntm.model.fast.layout import Segment, indices, lay_out_ragged
 from dntm.model.merging import merging_function
 
@@ -79,23 +78,13 @@ class SentenceCompletion(nn.Module):
     """The name of the merging function."""
 
     def __init__(
-        self,
-        rows: int,
-        embedding_dim: int,
-        encoder_dim: int,
-        generator: torch.Generator | None = None,
-        context_dim: int | None = None,
-        *,
-        attention: bool = False,
+        self, rows: int, encoder: ContextEncoder, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        self.x = nn.Parameter(torch.empty(rows, embedding_dim))
-        sizes, first = (embedding_dim, encoder_dim, context_dim or embedding_dim), len(SPECIALS)
-        self.encoder = (
-            WordAttention(*sizes, rows - first, first) if attention else ContextEncoder(*sizes)
-        )
+        embedding_dim = encoder.forward_lstm.W_ih.shape[1]
+        self.x, self.encoder = nn.Parameter(torch.empty(rows, embedding_dim)), encoder
         nn.init.normal_(self.x, std=embedding_dim**-0.5, generator=generator)
-        self.encoder.reset_parameters(generator)
+        encoder.reset_parameters(generator)
 
     def compared(self) -> Float[Tensor, "vocabulary embedding_dim"]:
         """The matrix to multiply `contexts` with to rank words."""
@@ -184,23 +173,19 @@ class GapNaming(SentenceCompletion):
     def __init__(
         self,
         rows: int,
-        embedding_dim: int,
-        encoder_dim: int,
+        encoder: ContextEncoder,
         generator: torch.Generator | None = None,
-        context_dim: int | None = None,
-        *,
         merging: Merging | None = None,
-        attention: bool = False,
     ) -> None:
-        sizes = (rows, embedding_dim, encoder_dim, generator, context_dim)
-        super().__init__(*sizes, attention=attention)
+        super().__init__(rows, encoder, generator)
         self.merges, self.merging = merging, None
-        self.W_dx = nn.Parameter(torch.empty(embedding_dim, context_dim or embedding_dim))
+        embedding_dim, context_dim = self.x.shape[1], encoder.W_hd.shape[0]
+        self.W_dx = nn.Parameter(torch.empty(embedding_dim, context_dim))
         self.b = nn.Parameter(torch.zeros(embedding_dim))
         self.naming = Naming()
         nn.init.xavier_uniform_(self.W_dx, generator=generator)
         if merging is not None:
-            self.merging = merging_function(merging, context_dim or embedding_dim)
+            self.merging = merging_function(merging, context_dim)
             self.merging.reset_parameters(generator)
 
     def forward(  # type: ignore[override]

@@ -193,10 +193,6 @@ class Space:
         wanted = torch.tensor([*rows], dtype=torch.long)
         return torch.isin(self._rows, wanted).nonzero().squeeze(1)
 
-    def at(self, numbers: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape dim"]:
-        """The vectors of content words by number, centered, at unit length."""
-        return _unit(nn.functional.embedding(self._rows[numbers], self._weight) - self.mean)
-
     def embeddings(
         self, slots: Sequence[int], d: Float[Tensor, "mentions context_dim"]
     ) -> Float[Tensor, "mentions dim"]:
@@ -225,7 +221,8 @@ class Space:
     ) -> list[list[Neighbor]]:
         """The k words that rank highest for each of these embeddings."""
         numbers = by.topk(k, dim=1).indices
-        near = torch.einsum("mkd,md->mk", self.at(numbers), _unit(states - self.mean))
+        vectors = nn.functional.embedding(self._rows[numbers], self._weight)
+        near = torch.einsum("mkd,md->mk", _unit(vectors - self.mean), _unit(states - self.mean))
         columns = (numbers, near - self.unread[numbers], probability.gather(1, numbers))
         return [
             [

@@ -3,12 +3,10 @@
 import math
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-if TYPE_CHECKING:
-    from dntm.reader.reading import EntityReading, Reading, TokenReading
+from dntm.reader.reading import EntityReading, Reading, TokenReading
 
 _MEMORY, _STATIC, _MENTION = "#d55e00", "#0072b2", "#d55e00"
 _LABELED = 100
@@ -17,7 +15,7 @@ _TRAILED = 6
 """Predicted words on a trail."""
 
 
-def plot(reading: "Reading", entity: int | str | None) -> Figure:
+def plot(reading: Reading, entity: int | str | None) -> Figure:
     """The trail of an entity, by number or name; None: the surprisals of the text."""
     if entity is None:
         return _surprisals(reading)
@@ -27,7 +25,7 @@ def plot(reading: "Reading", entity: int | str | None) -> Figure:
     return _trail(trail)
 
 
-def _surprisals(reading: "Reading") -> Figure:
+def _surprisals(reading: Reading) -> Figure:
     """The surprisal of every word (of every sentence in a long text) under both models."""
     sentences = [[t for t in s.tokens if not t.end] for s in reading.sentences]
     tokens = [token for sentence in sentences for token in sentence]
@@ -50,7 +48,7 @@ def _surprisals(reading: "Reading") -> Figure:
     return figure
 
 
-def _trail(trail: Sequence[tuple[int, "EntityReading"]]) -> Figure:
+def _trail(trail: Sequence[tuple[int, EntityReading]]) -> Figure:
     """The probability of an entity's predicted words after each sentence that mentions it."""
     ranked = (
         near.word for k in range(8) for _, e in trail for near in e.predicted_words[k : k + 1]
@@ -65,7 +63,7 @@ def _trail(trail: Sequence[tuple[int, "EntityReading"]]) -> Figure:
     return figure
 
 
-def _mean(tokens: "Sequence[TokenReading]", column: str) -> float:
+def _mean(tokens: Sequence[TokenReading], column: str) -> float:
     return float(sum(getattr(token, column) for token in tokens)) / max(len(tokens), 1)
 
 

@@ -69,6 +69,8 @@ class StimulusConfig:
         found: list[Stimulus] = []
         for number, (line, row) in enumerate(_rows(path)):
             try:
+                if isinstance(row, Exception):
+                    raise row
                 if not columns:
                     columns = self._columns(row)
                     continue
@@ -88,8 +90,6 @@ class StimulusConfig:
     def _columns(self, header: Any) -> list[str]:
         """The names of the columns; ValueError if a name is missing, empty or duplicate."""
         columns = list(parse_json(header)) if isinstance(header, bytes) else header
-        if isinstance(header, Exception):
-            raise header
         for column, count in Counter(columns).items():
             if _SURROGATE.search(column):
                 raise ValueError(f"column {column!r}, expected UTF-8")
@@ -148,8 +148,6 @@ def _rows(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _values(row: Any, columns: Sequence[str]) -> dict[str, Any]:
-    if isinstance(row, Exception):
-        raise row
     values = parse_json(row) if isinstance(row, bytes) else row
     if isinstance(row, list) and len(row) == len(columns):
         values = dict(zip(columns, row, strict=True))

@@ -13,7 +13,8 @@ from dntm.corpus.vocabulary import SPECIALS, Vocabulary, entity_rows
 from dntm.files import folder_of
 from dntm.model.base_model import load_base
 from dntm.model.checkpoint import VOCABULARY, best_of, check_shapes, from_pretrained
-from dntm.model.extensions.word_attention import WordAttention
+from dntm.model.context_encoder import ContextEncoder
+from dntm.model.extensions.word_attention import WordAttention, encoder_of
 from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.pretrained_encoder import PretrainedEncoder, begin_with
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
@@ -146,16 +147,14 @@ def _copy_weights(
 def initial_encoder(config: PretrainConfig, store: TokenStore) -> SentenceCompletion:
     """Build the model of pretraining; load word vectors or the weights of `start_from`."""
     generator = torch.Generator().manual_seed(config.seed)
-    sizes = config.model
-    shape = (len(store.vocabulary), sizes.embedding_dim, sizes.encoder_dim, generator)
-    model = SentenceCompletion(*shape)
+    rows, own = len(store.vocabulary), config.model
+    sizes = (own.embedding_dim, own.encoder_dim, own.context_dim or own.embedding_dim)
+    model = SentenceCompletion(rows, ContextEncoder(*sizes[:2], sizes[0]), generator)
     if config.training.objective == "naming":
-        naming = GapNaming(
-            *shape, sizes.context_dim, merging=sizes.merging, attention=sizes.attention
-        )
-        if isinstance(naming.encoder, WordAttention):
-            naming.encoder.begin_with_bag(naming.W_dx, store.counts[len(SPECIALS) :])
-        model = naming
+        encoder = encoder_of(sizes, rows, len(SPECIALS), attention=own.attention)
+        model = naming = GapNaming(rows, encoder, generator, own.merging)
+        if isinstance(encoder, WordAttention):
+            encoder.begin_with_bag(naming.W_dx, store.counts[len(SPECIALS) :])
     if config.start_from:
         _copy_encoder(model, store.vocabulary.words, config.start_from)
     elif config.vectors:

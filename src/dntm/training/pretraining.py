@@ -27,14 +27,7 @@ from dntm.evaluation.ranks import recover
 from dntm.model.extensions.naming import held_out_types, nameable
 from dntm.model.pretrained_encoder import PretrainedEncoder
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
-from dntm.training.batches import (
-    NamingBatch,
-    Negatives,
-    SentenceBatch,
-    SentenceBatches,
-    WordsByType,
-    WordsToName,
-)
+from dntm.training import batches
 from dntm.training.config import PretrainConfig
 from dntm.training.initial_weights import initial_encoder
 from dntm.training.processes import Device, Processes, matmul_precision, processes, stop_signals
@@ -67,15 +60,14 @@ def pretrain_run(
         with stop_signals() as stopped:
             yield from _train(state, run, stopped)
         if group.is_first:
-            _export(state, run)
+            with state.ema_weights():
+                PretrainedEncoder(store.vocabulary, state.model).save(folder.best)
+            settings = asdict(config.training)
+            folder.write_results({"settings": settings, "validations": state.position.validations})
 
 
 def _begin(
-    config: PretrainConfig,
-    folder: RunFolder,
-    *,
-    resume: bool,
-    progress: Callable[[int], object],
+    config: PretrainConfig, folder: RunFolder, *, resume: bool, progress: Callable[[int], object]
 ) -> None:
     """Begin the run and encode the text, unless an interrupted run has done so."""
     words = Dataset.open(config.dataset).vocabulary.words if config.dataset else ()
@@ -129,24 +121,24 @@ def _train(
 
 def _batches(
     config: PretrainConfig, store: TokenStore, start: int
-) -> Callable[[np.random.Generator], SentenceBatch | NamingBatch]:
+) -> Callable[[np.random.Generator], batches.SentenceBatch | batches.NamingBatch]:
     """A function that makes the next batch of the objective, from batch `start` on."""
     recipe = config.training
     to_name = nameable(store.vocabulary) & ~held_out_types(store.vocabulary)
     if recipe.objective == "naming" and recipe.mentions:
-        return WordsByType(store, to_name, recipe).batch
-    numbers = SentenceBatches(store, recipe.batch, seed=config.seed).numbers(start)
+        return batches.WordsByType(store, to_name, recipe).batch
+    numbers = batches.SentenceBatches(store, recipe.batch, seed=config.seed).numbers(start)
     if recipe.objective == "naming":
-        words = WordsToName(store.counts, to_name, recipe.subsample)
+        words = batches.WordsToName(store.counts, to_name, recipe.subsample)
         return lambda random: words.batch(
             store.sentences(next(numbers)), recipe.candidates, random, hide=recipe.hide
         )
-    negatives = Negatives.smoothed(store.counts, recipe.smoothing)
+    negatives = batches.Negatives.smoothed(store.counts, recipe.smoothing)
 
-    def batch(random: np.random.Generator) -> SentenceBatch:
+    def batch(random: np.random.Generator) -> batches.SentenceBatch:
         sentences = store.sentences(next(numbers))
         drawn = negatives.draw(sum(map(len, sentences)), recipe.negatives, random)
-        return SentenceBatch(sentences, drawn)
+        return batches.SentenceBatch(sentences, drawn)
 
     return batch
 
@@ -155,7 +147,7 @@ def _validate(state: TrainingState[SentenceCompletion], run: _Run) -> dict[str, 
     """Score held-out sentences and append the metrics; None if no word is held out."""
     position, store = state.position, run.store
     position.validations += 1
-    share = Negatives.smoothed(store.counts, run.config.training.smoothing).share
+    share = batches.Negatives.smoothed(store.counts, run.config.training.smoothing).share
     # Words that are never drawn rank last, with a finite value.
     bias = (torch.from_numpy(share) + 1e-12).log().float()
     sentences = store.sample_held_out(VALIDATION_SENTENCES)
@@ -176,11 +168,3 @@ def _validate(state: TrainingState[SentenceCompletion], run: _Run) -> dict[str, 
     )
     position.nats, position.tokens = 0.0, 0
     return found
-
-
-def _export(state: TrainingState[SentenceCompletion], run: _Run) -> None:
-    """Write the encoder and the embeddings for `dntm train`, and the results."""
-    with state.ema_weights():
-        PretrainedEncoder(run.store.vocabulary, state.model).save(run.folder.best)
-    settings = asdict(run.config.training)
-    run.folder.write_results({"settings": settings, "validations": state.position.validations})

@@ -119,13 +119,12 @@ def device_of(name: Device) -> torch.device:
     return torch.device(name)
 
 
-def set_threads(threads: int = 0) -> int:
-    """Set PyTorch's CPU threads (0: keep PyTorch's default) and return their number."""
+def set_threads(threads: int) -> None:
+    """Set PyTorch's CPU threads; 0: keep PyTorch's default."""
     if not 0 <= threads <= MAX_THREADS:
         raise ValueError(f"threads is {threads}, expected 0 to {MAX_THREADS}")
     if threads:
         torch.set_num_threads(threads)
-    return torch.get_num_threads()
 
 
 def processor_name() -> str:
@@ -166,11 +165,11 @@ def processes(device: Device = "auto") -> Iterator[Processes]:
     dist.init_process_group("nccl" if where.type == "cuda" else "gloo", timeout=_TIMEOUT)
     group = Processes(dist.get_rank(), count, where)
     try:
-        try:
-            yield group
-        except Interrupted:
-            group.wait()  # until the first process has saved
-            raise
+        yield group
+    except Interrupted:
+        group.wait()  # until the first process has saved
+        raise
+    else:
         group.wait()
     finally:
         dist.destroy_process_group()

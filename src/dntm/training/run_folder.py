@@ -113,12 +113,9 @@ class RunFolder:
         """Reset the state and the metrics to the latest checkpoint, or to the beginning."""
         checkpoint, metrics = self.latest(), ""
         if checkpoint is not None:
-            numbers = _numbers(checkpoint)
-            try:
-                tensors = load_tensors(checkpoint / "state.safetensors")
-                check_weights(tensors, checkpoint / "state.safetensors")
-            except (OSError, ValueError) as error:
-                raise ValueError(f"{checkpoint} is damaged: {error}") from None
+            numbers, path = _numbers(checkpoint), checkpoint / "state.safetensors"
+            tensors = load_tensors(path)
+            check_weights(tensors, path)
             try:
                 state.restore(tensors, numbers["position"])
             except ValueError as error:

@@ -25,7 +25,6 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -104,8 +103,8 @@ class Readings:
         seconds = round(time.monotonic() - began, 3)
         yield {"kind": "end", "computed": computed, "seconds": seconds}
 
-    async def predictions(self, request: PredictRequest) -> dict[str, Any] | list[dict[str, Any]]:
-        """What both models predicted at a token, or at all tokens of a sentence."""
+    async def predictions(self, request: PredictRequest) -> dict[str, Any]:
+        """What both models predicted at a token."""
         began, count = time.monotonic(), request.sentence + 1
         prepared = await self.prepare(request)
         if count > len(prepared.sentences):
@@ -117,13 +116,9 @@ class Readings:
             sentences += more
         if request.reading and len(sentences) > len(known):
             self.memory.keep(request.reading, sentences)
-        length = len(sentences[-1].tokens)
-        places = range(length) if request.position is None else [request.position]
-        if places[-1] >= length:
+        if request.position >= (length := len(sentences[-1].tokens)):
             raise Refused(422, f"position must be 0 to {length - 1}")
-        tasks = (partial(self._predicted, sentences, place) for place in places)
-        found = [await self._run(task, began) for task in tasks]
-        return found if request.position is None else found[0]
+        return await self._run(lambda: self._predicted(sentences, request.position), began)
 
     def _predicted(self, sentences: Sequence[SentenceReading], position: int) -> dict[str, Any]:
         words = [token.entity or token.word for token in sentences[-1].tokens][:position]

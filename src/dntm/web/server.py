@@ -104,8 +104,17 @@ class ReadRequest:
         have = body.get("have", 0)
         if type(have) is not int or have < 0:
             raise Refused(422, "have must be a number of sentences")
-        text = _checked(body.get("text"), limits)
-        return cls(text=text, kinds=ENTITIES[kind][1], reading=reading, have=have)
+        text = body.get("text")
+        if not isinstance(text, str):
+            raise Refused(422, "text must be a string")
+        if (length := len(text)) > limits.characters:
+            problem = f"the text has {length:,} characters; the limit is {limits.characters:,}"
+            raise Refused(413, problem)
+        lines = text.replace("\r\n", "\n").replace("\r", "\n").strip()
+        joined = "\n\n".join(" ".join(part.split()) for part in _PARAGRAPH_END.split(lines))
+        if not joined:
+            raise Refused(422, "the text is empty: paste or open a text, or choose an example")
+        return cls(text=joined, kinds=ENTITIES[kind][1], reading=reading, have=have)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,19 +122,16 @@ class PredictRequest(ReadRequest):
     """What the models predicted at a token of a text."""
 
     sentence: int
-    position: int | None
-    """None for every token of the sentence."""
+    position: int
 
     @classmethod
     def parse(cls, body: dict[str, Any], limits: Limits) -> Self:
         """Check the fields."""
-        sentence, position = body.get("sentence"), body.get("position")
-        if type(sentence) is not int or sentence < 0:
-            raise Refused(422, "sentence must be the number of a sentence, from 0")
-        if position != "all" and (type(position) is not int or position < 0):
-            raise Refused(422, 'position must be the number of a word, from 0, or "all"')
-        read = vars(ReadRequest.parse(body, limits))
-        return cls(**read, sentence=sentence, position=None if position == "all" else position)
+        place: dict[str, Any] = {name: body.get(name) for name in ("sentence", "position")}
+        for name, number in place.items():
+            if type(number) is not int or number < 0:
+                raise Refused(422, f"{name} must be a number, from 0")
+        return cls(**vars(ReadRequest.parse(body, limits)), **place)
 
 
 async def body_of(request: Request, limits: Limits) -> dict[str, Any]:
@@ -149,20 +155,6 @@ async def body_of(request: Request, limits: Limits) -> dict[str, Any]:
     return body
 
 
-def _checked(text: object, limits: Limits) -> str:
-    if not isinstance(text, str):
-        raise Refused(422, "text must be a string")
-    if len(text) > limits.characters:
-        raise Refused(
-            413, f"the text has {len(text):,} characters; the limit is {limits.characters:,}"
-        )
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    joined = "\n\n".join(" ".join(part.split()) for part in _PARAGRAPH_END.split(lines.strip()))
-    if not joined:
-        raise Refused(422, "the text is empty: paste or open a text, or choose an example")
-    return joined
-
-
 class Server(uvicorn.Server):
     """uvicorn's server, which ends open readings with a message when it stops."""
 
@@ -173,13 +165,9 @@ class Server(uvicorn.Server):
                 http="h11",
                 ws="none",
                 log_level="error",
-                access_log=False,
                 server_header=False,
                 date_header=False,
                 limit_concurrency=CONNECTIONS,
-                backlog=128,
-                h11_max_incomplete_event_size=64 * 1024,
-                timeout_keep_alive=30,
                 timeout_graceful_shutdown=5,
             )
         )

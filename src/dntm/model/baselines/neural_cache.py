@@ -46,8 +46,6 @@ class NeuralCache:
         first, second = tee(documents)
         for document, (log_p, h) in zip(first, scorer.states(second), strict=True):
             found.append((log_p[1:], h, _values(document, scorer.vocabulary)))
-        if not found:
-            raise ValueError("no document to tune a cache on")
         model = np.concatenate([log_p for log_p, _, _ in found])
         best: tuple[float, float, float] | None = None
         for theta in THETAS:

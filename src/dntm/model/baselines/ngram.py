@@ -85,8 +85,6 @@ class NGram:
 
     def _count(self, highest: int) -> None:
         rows, place = self.text, _places(self.text)
-        if not len(rows) or rows[0] != BOS:
-            raise ValueError("expected a text that begins with <bos>")
         number = np.zeros(len(rows), dtype=np.int64)
         numbers, keys = [number], []
         for n in range(1, highest + 1):
@@ -160,5 +158,5 @@ def discounts(adjusted: Int[np.ndarray, " ngrams"]) -> tuple[float, float, float
         return FALLBACK
     y = n[1] / (n[1] + 2 * n[2])
     found = tuple(k - (k + 1) * y * n[k + 1] / n[k] for k in (1, 2, 3))
-    fits: list[Bool[np.ndarray, ""] | bool] = [0 < d <= k for k, d in enumerate(found, start=1)]
-    return (found[0], found[1], found[2]) if all(fits) else FALLBACK
+    fits = all(0 < d <= k for k, d in enumerate(found, start=1))
+    return (found[0], found[1], found[2]) if fits else FALLBACK

@@ -80,19 +80,13 @@ def naming_term(terms: nn.ModuleDict) -> Naming | None:
 
 def nameable(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
     """Which rows can be an answer: words of at least two characters that start with a letter."""
-    first = entity_rows(vocabulary.entities).stop
-    return np.array(
-        [
-            row >= first and len(w) > 1 and w[0].isalpha()
-            for row, w in enumerate(vocabulary.labels())
-        ]
-    )
+    able = [len(word) > 1 and word[0].isalpha() for word in vocabulary.words]
+    return np.array([False] * entity_rows(vocabulary.entities).stop + able)
 
 
 def held_out_types(vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
     """Every twentieth word: it is never hidden in training, so that it can be tested."""
-    first = entity_rows(vocabulary.entities).stop
+    chosen = slice(entity_rows(vocabulary.entities).stop + FREQUENT, None, HELD_OUT)
     found = np.zeros(len(vocabulary), dtype=np.bool_)
-    found[first + FREQUENT :: HELD_OUT] = True
-    found &= nameable(vocabulary)
+    found[chosen] = nameable(vocabulary)[chosen]
     return found

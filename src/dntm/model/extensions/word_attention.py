@@ -85,3 +85,15 @@ class WordAttention(ContextEncoder):
         shares = scores.masked_fill(~known, _NOT_READ).softmax(1) * known
         a = torch.bmm(shares.unsqueeze(1), x).squeeze(1)
         return self.project(torch.cat((around, a), 1))
+
+
+def encoder_of(
+    sizes: tuple[int, int, int], rows: int, first_word: int, *, attention: bool
+) -> ContextEncoder:
+    """The encoder for a vocabulary, with or without word attention.
+
+    `sizes` are those of embeddings, encoder and contexts.
+    """
+    if attention:
+        return WordAttention(*sizes, rows - first_word, first_word)
+    return ContextEncoder(*sizes)

@@ -165,8 +165,6 @@ def plan(
     come from elsewhere and only their merges are planned.
     """
     continues = [True] * len(documents) if continues is None else continues
-    if len(continues) != len(documents):
-        raise ValueError(f"continues has {len(continues)} items, expected {len(documents)}")
     entities, dynamic_input = config.entities, config.dynamic_input
     contexts: list[Context] = []
     changes: list[SlotChange] = []
@@ -302,11 +300,7 @@ def _sides(
     for s, encoded in positions.items():
         rows, states = sentences[s], {t: int(known[s, entity]) for t, entity in mentions[s]}
         end = len(rows) - 1
-        if odd := {0, end}.intersection(states):
-            raise ValueError(
-                f"row {rows[odd.pop()]} is an entity at the edge of sentence {list(rows)}, "
-                "expected <bos> before and <eos> after it"
-            )
+        assert states.keys().isdisjoint((0, end)), "<bos> and <eos> surround every sentence"
         mirrored = {end - t: state for t, state in states.items()}
         found[s] = (
             side(rows, states, {t: t - 1 for t in encoded}, made_before),

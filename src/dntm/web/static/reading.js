@@ -160,9 +160,10 @@ export async function askForAll() {
   const { state } = current;
   if (state.sentences.length > EXPORTED) return;
   for (const [s, { tokens }] of state.sentences.entries()) {
-    if (tokens.every((_, p) => state.predictions[placeKey({ sentence: s, position: p })])) continue;
     say(`Saving: sentence ${s + 1} of ${state.sentences.length} …`);
-    const found = await (await ask("/api/predict", { ...question(state), sentence: s, position: "all" })).json();
-    found.forEach((one, p) => { state.predictions[placeKey({ sentence: s, position: p })] = one; });
+    for (const p of tokens.keys()) {
+      const place = { sentence: s, position: p };
+      state.predictions[placeKey(place)] ??= await (await ask("/api/predict", { ...question(state), ...place })).json();
+    }
   }
 }
