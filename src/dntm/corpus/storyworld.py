@@ -292,19 +292,21 @@ def ideal_log_probabilities(
     return [[math.log(reader.read(token)) for token in (*s, EOS)] for s in sentences]
 
 
-def stories(split: str, count: int, *, seed: int) -> Iterator[AnonymizedDocument]:
+def stories(
+    split: str, count: int, *, seed: int, grammar: Grammar = STORYWORLD
+) -> Iterator[AnonymizedDocument]:
     """The stories of a split; a larger split begins with those of a smaller one."""
     for number in range(count):
         choose = chooser(f"storyworld {seed} {split} {number}")
-        teller = Teller(choose)
+        teller = Teller(choose, grammar)
         sentences = [list(teller.sentence()) for _ in range(SENTENCES)]
         left = [start + end for start in _STARTS.split() for end in _ENDS.split()]
-        names = [left.pop(choose([1.0] * len(left))) for _ in range(STORYWORLD.entities)]
+        names = [left.pop(choose([1.0] * len(left))) for _ in range(grammar.entities)]
         yield AnonymizedDocument(
             name=f"storyworld-{split}-{number}",
             sentences=sentences,
             surfaces=[(names[t - 1],) for s in sentences for t in s if isinstance(t, int)],
-            ideal=ideal_log_probabilities(sentences),
+            ideal=ideal_log_probabilities(sentences, grammar),
         )
 
 
@@ -313,14 +315,17 @@ def build_storyworld(
     counts: Sequence[int] = (3000, 150, 150),
     *,
     seed: int,
+    grammar: Grammar = STORYWORLD,
     vocabulary_of: Path | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write stories for train, dev and test; every word has a row, so the reader stays ideal."""
     sizes: dict[str, int] = dict(zip(SPLITS, counts, strict=True))
-    made = [(s, story) for s, n in sizes.items() for story in stories(s, n, seed=seed)]
+    made = [
+        (s, story) for s, n in sizes.items() for story in stories(s, n, seed=seed, grammar=grammar)
+    ]
     words = Counter(word for _, story in made for word in story.words())
-    entities = STORYWORLD.entities
+    entities = grammar.entities
     size = len(SPECIALS) + entities + len(words)
     vocabulary = Vocabulary.from_counts(words, size=size, entities=entities)
     if vocabulary_of:
