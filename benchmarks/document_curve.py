@@ -14,18 +14,11 @@ import numpy as np
 import tyro
 from matplotlib.figure import Figure
 
+from benchmarks.study_groups import sums_of
 from dntm.corpus.dataset import Dataset
 from dntm.evaluation.groups import PAPER_GROUPS, Group
-from dntm.evaluation.records import Records, as_csv
-from dntm.evaluation.uncertainty import (
-    Comparison,
-    DocumentSums,
-    document_names,
-    group_sums,
-    paired_bootstrap,
-    stacked,
-    whole_documents,
-)
+from dntm.evaluation.records import as_csv
+from dntm.evaluation.uncertainty import Comparison, document_names, paired_bootstrap
 from dntm.files import new_file, write_text
 from dntm.study.config import StudyFolder
 
@@ -83,14 +76,12 @@ def compared(study: Path, options: CurveOptions) -> list[Point]:
     documents = len({whole(document.name) for document in own.documents("train")})
     scored = Dataset.open(options.dataset) if options.dataset else own
 
-    def sums(model: str, group: Group) -> DocumentSums:
-        files = sorted((study / "runs").glob(f"{model}-[0-9]*/{options.records}"))
-        runs = [group_sums(Records.read(file), group) for file in files]
-        return whole_documents(stacked(runs), document_names(scored.information))
+    def files(model: str) -> list[Path]:
+        return sorted((study / "runs").glob(f"{model}-[0-9]*/{options.records}"))
 
     points = []
     for group in Group:
-        baseline, dynamic = sums(BASELINE, group), sums(DYNAMIC, group)
+        baseline, dynamic = (sums_of(files(m), group, scored) for m in (BASELINE, DYNAMIC))
         found = paired_bootstrap(baseline, dynamic)
         points.append(Point(documents, group, len(dynamic.sums), found))
     return points
