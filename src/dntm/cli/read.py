@@ -88,7 +88,7 @@ def text_lines(reading: Reading, *, color: bool) -> Iterator[str]:
         title = _painted(f"{printable(name)} [{entity}]", _color(entity) if color else "")
         yield ""
         yield f"{title}, mentioned {'once' if count == 1 else f'{count} times'}"
-        for index, state in trail:
+        for index, state in trail if trail[-1][1].predicted_words else ():
             label, words = confidence_label(state.confidence), printable(", ".join(_words(state)))
             yield f"  after sentence {index + 1:<4} {words}{f' ({label})' if label else ''}"
     yield ""
@@ -143,7 +143,7 @@ def _color(entity: int) -> str:
 
 
 def _words(state: EntityReading) -> list[str]:
-    return [near.word for near in (state.predicted_words or state.input_words)[:_SHOWN]]
+    return [near.word for near in state.predicted_words[:_SHOWN]]
 
 
 def html_page(reading: Reading, unknown: Collection[int]) -> str:

@@ -6,7 +6,8 @@
 Both are computed for content words only: words in `function_words.txt`, numbers and letters are
 never predicted. The scale s_n after n mentions is learned if a model is trained to name hidden
 words (`extensions.naming`); the nearest input words of such a model are its predicted words. For
-other models p is a softmax of `near` with scale 10, which ranks words but is not calibrated.
+other models p is a softmax of `near` with scale 10, which ranks words but is not calibrated. A
+pretrained core predicts none: the pieces nearest to x_e say nothing about the meaning of e.
 
 Words of the entity's own sentences are not predicted: they describe it, but are rarely its meaning.
 Sentences that seem to define it ("a blicket is a dog", "a kind of dog") are exceptions.
@@ -143,7 +144,7 @@ class Meanings:
             return self.spaces[name].best(states[name], ranked, p, min(self._k, p.shape[1]))
 
         predicted_words = words(self.naming_space, p)
-        if self._model.config.variant == "baseline":
+        if self._model.config.variant == "baseline" or self._model.config.is_pretrained:
             predicted_words = [[] for _ in entities]
         ranked = {name: near for name, (near, _) in by.items()}
         if self._naming is not None:
