@@ -242,3 +242,24 @@ def test_a_block_has_the_states_and_scores_of_its_sentences_one_by_one(config: M
         torch.testing.assert_close(block.begins[number], begins[:, :dim])
         torch.testing.assert_close(block.ends[number], state.memory.d[0, :, :dim])
     np.testing.assert_allclose(block.log_p[0], scores, atol=1e-12)
+
+
+def test_each_position_copies_the_entities_in_the_slots_that_they_have_there() -> None:
+    few, _ = with_few_and_enough(MODELS["A extended"])
+    text = encoded([[1], [2], [3], [4], [1]], FEW)
+    window = few.plan([text.sentences], evictions=[text.evictions])
+
+    asked = query(few, read(few, window, few.initial_state(1)), window.layout.predicting)
+
+    assert asked.copies is not None
+    [(logits, rows)] = asked.copies.parts
+    visible = [sorted(rows[own > -1000].tolist()) for own in logits]
+    first = entity_rows(FEW).start
+    one, two, three = first, first + 1, first + 2
+    assert visible == [
+        *([], [one]),
+        *([EOS, one], [EOS, one, two]),
+        *([EOS, EOS, one, two], [EOS, EOS, two, three]),  # 1 is evicted
+        *([EOS] * 3 + [two, three], [EOS] * 3 + [one, three]),  # 2 is evicted
+        *([EOS] * 4 + [one, three], [EOS] * 4 + [one, two, two]),  # 3 is evicted, 1 returns
+    ]

@@ -8,8 +8,8 @@ each of which stands for a row of the vocabulary.
 
     p(w) ~ exp(h . y_w + b_w + e_w) + sum over copies c of w of exp(a_c)
 
-In the paper's model e_e = h . (W_dy d_e), and there are no copies. Loss, scores and distributions
-all iterate over `logit_blocks`, so that the logits of many tokens are never in memory at once.
+In the paper's model e_e = h . (W_dy d_e), and there are no copies. Loss and scores are computed in
+blocks, so that the logits of many tokens are never in memory at once.
 
 The output layer accounts for half of the model's computation. The loss processes chunks of tokens
 that fit into the CPU cache, with transposed logits (y h^T), and computes the gradients while the
@@ -17,7 +17,6 @@ logits are still cached.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -26,11 +25,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from dntm.corpus.vocabulary import entity_rows
+from dntm.model.fast.recurrence import linear
 
 LOSS_TOKENS = 384
 """Tokens per block of the loss, with all rows of the vocabulary."""
-SCORE_TOKENS, SCORE_ROWS = 512, 1024
-"""Tokens and rows per block of the scores."""
+SCORE_ROWS = 1024
+"""Rows per block of the scores."""
 MASKED = -1e4
 """Logit of a copy that a position cannot see: no probability in any precision, and no NaN in the
 gradients."""
@@ -94,31 +94,6 @@ class Query:
         if self.entity_logits is not None:
             entity_logits = self.entity_logits + entity_logits
         return replace(self, entity_logits=entity_logits)
-
-
-def logit_blocks(
-    query: Query, y: Tensor, b: Tensor, *, tokens: int, rows: int | None = None
-) -> Iterator[tuple[slice, slice, Float[Tensor, "rows tokens"]]]:
-    """Eq. 1's logits block by block: the tokens, the rows, and their logits transposed.
-
-    Every block reuses the same memory. Copies are left to the caller.
-    """
-    h, extra = query.h, query.entity_logits
-    rows = rows or len(y)
-    entities = entity_rows(0 if extra is None else extra.shape[1])
-    buffer = h.new_empty(min(rows, len(y)) * min(tokens, len(h)))
-    for start in range(0, len(h), tokens):
-        columns = h[start : start + tokens].t()
-        for first in range(0, len(y), rows):
-            block = slice(first, min(first + rows, len(y)))
-            shape = (block.stop - first, columns.shape[1])
-            logits = buffer[: shape[0] * shape[1]].view(shape)
-            torch.addmm(b[block].unsqueeze(1), y[block], columns, out=logits)
-            begin, end = max(entities.start, first), min(entities.stop, block.stop)
-            if extra is not None and begin < end:
-                own = slice(begin - entities.start, end - entities.start)
-                logits[begin - first : end - first] += extra[start : start + tokens, own].t()
-            yield slice(start, start + columns.shape[1]), block, logits
 
 
 class SampledRows(NamedTuple):
@@ -206,38 +181,35 @@ class OutputLayer(nn.Module):
         m = max_w l_w,   z = sum_w exp(l_w - m),   s = sum_w (l_w - m) exp(l_w - m)
         log p(w) = l_w - m - log z,   entropy = log z - s / z
         """
-        picked, m, z, s = query.h.new_zeros(4, len(query.h))
-        exp = query.h.new_empty(SCORE_ROWS * min(SCORE_TOKENS, len(query.h)))
-        for tokens, rows, logits in logit_blocks(
-            query, self.weight, self.b, tokens=SCORE_TOKENS, rows=SCORE_ROWS
-        ):
-            own = targets[tokens]
-            here = ((own >= rows.start) & (own < rows.stop)).nonzero().squeeze(1)
-            picked[tokens][here] = logits[own[here] - rows.start, here]
-            peak = logits.amax(0)
-            if rows.start:
-                peak = torch.maximum(m[tokens], peak)
-                lower = m[tokens] - peak
-                s[tokens] = lower.exp() * (s[tokens] + lower * z[tokens])
-                z[tokens] *= lower.exp()
-            m[tokens] = peak
-            logits.sub_(peak)
-            scaled = torch.exp(logits, out=exp[: logits.numel()].view_as(logits))
-            z[tokens] += scaled.sum(0)
-            s[tokens] += scaled.mul_(logits).sum(0)
-        log_sum, entropy = m + z.log(), z.log() - s / z
+        picked, z, s = query.h.new_zeros(3, len(query.h), 1)
+        m = torch.full_like(z, -1e30)  # below all logits
+        for first in range(0, len(self.b), SCORE_ROWS):
+            logits = self._logits(query, slice(first, first + SCORE_ROWS))
+            own = targets.unsqueeze(1) - first
+            here = (own >= 0) & (own < logits.shape[1])
+            picked = torch.where(here, logits.gather(1, own.clamp(0, logits.shape[1] - 1)), picked)
+            peak = torch.maximum(m, logits.amax(1, keepdim=True))
+            lower = m - peak
+            m, z, s = peak, lower.exp() * z, lower.exp() * (s + lower * z)
+            exp = logits.sub_(peak).exp()
+            z += exp.sum(1, keepdim=True)
+            s += exp.mul_(logits).sum(1, keepdim=True)
+        picked, log_sum, entropy = (v.squeeze(1) for v in (picked, m + z.log(), z.log() - s / z))
         if query.copies is None:
             return Scores(picked - log_sum, entropy, log_sum)
-        total, log_p, start = torch.empty_like(m), torch.empty_like(m), 0
+        total, log_p, start = torch.empty_like(log_sum), torch.empty_like(log_sum), 0
         for a, values in query.copies.nonempty():
-            part, peak = slice(start, start := start + len(a)), a.amax(1)
-            exp = (a - peak.unsqueeze(1)).exp_()
-            copied = torch.where(values == targets[part].unsqueeze(1), exp, 0).sum(1).log() + peak
-            total[part] = torch.logaddexp(log_sum[part], exp.sum(1).log() + peak)
+            part, peak = slice(start, start := start + len(a)), a.amax(1, keepdim=True)
+            # Copies of the same row are summed.
+            own, column = torch.unique(values.clamp(min=0), return_inverse=True)
+            shares = a.new_zeros(len(a), len(own)).index_add_(1, column, (a - peak).exp_())
+            peak = peak.squeeze(1)
+            total[part] = torch.logaddexp(log_sum[part], shares.sum(1).log() + peak)
+            copied = torch.where(own == targets[part].unsqueeze(1), shares, 0).sum(1).log() + peak
             log_p[part] = torch.logaddexp(picked[part], copied) - total[part]
-            shares = exp.mul_((peak - total[part]).exp().unsqueeze(1))
+            shares.mul_((peak - total[part]).exp().unsqueeze(1))
             kept = (log_sum - total)[part].exp()
-            change = self._entropy_of_copies(query, part, (shares, values), total[part])
+            change = self._entropy_of_copies(query, part, (shares, own), total[part])
             entropy[part] = kept * entropy[part] + torch.special.entr(kept) + change
         return Scores(log_p, entropy, total)
 
@@ -245,19 +217,17 @@ class OutputLayer(nn.Module):
         self,
         query: Query,
         part: slice,
-        copies: tuple[Float[Tensor, "tokens copies"], Int[Tensor, " copies"]],
+        copies: tuple[Float[Tensor, "tokens rows"], Int[Tensor, " rows"]],
         total: Float[Tensor, " tokens"],
     ) -> Float[Tensor, " tokens"]:
-        """The change of the entropy by the rows that have copies, given as shares and rows.
+        """The change of the entropy by the rows that have copies, given as their shares and rows.
 
         The vocabulary keeps the share r = exp(log_sum - total). With entr(p) = -p log p,
 
             H <- r H + entr(r) + sum over rows with copies of entr(p after) - entr(r p)
         """
-        shares, values = copies
-        own, column = torch.unique(values.clamp(min=0), return_inverse=True)
-        copied = shares.new_zeros(len(shares), len(own)).index_add_(1, column, shares)
-        before = (self._logits_of(query, part, own) - total.unsqueeze(1)).exp_()
+        copied, rows = copies
+        before = (self._logits(query, rows, part) - total.unsqueeze(1)).exp_()
         entr = torch.special.entr
         change: Tensor = (entr(before + copied) - entr(before)).sum(1)
         return change
@@ -265,11 +235,9 @@ class OutputLayer(nn.Module):
     @torch.no_grad()
     def log_distribution(self, query: Query) -> Float[Tensor, "tokens vocabulary"]:
         """The log-probability of every row of the vocabulary."""
-        log_p = query.h.new_empty(len(query.h), len(self.b))
-        log_sum = query.h.new_empty(len(query.h))
-        for tokens, _, logits in logit_blocks(query, self.weight, self.b, tokens=LOSS_TOKENS):
-            log_sum[tokens] = logits.logsumexp(0)
-            log_p[tokens] = (logits - log_sum[tokens]).t()
+        logits = self._logits(query, slice(None))
+        log_sum = logits.logsumexp(1)
+        log_p = logits.sub_(log_sum.unsqueeze(1))
         return log_p if query.copies is None else query.copies.add_to(log_p, log_sum)
 
     @torch.no_grad()
@@ -277,7 +245,7 @@ class OutputLayer(nn.Module):
         self, query: Query, rows: Int[Tensor, " rows"], total: Float[Tensor, " tokens"]
     ) -> Float[Tensor, "tokens rows"]:
         """Log-probabilities of `rows` (ascending) at each position, given `Scores.total`."""
-        found = self._logits_of(query, slice(None), rows) - total.unsqueeze(1)
+        found = self._logits(query, rows) - total.unsqueeze(1)
         if query.copies is None:
             return found
         copied, start = torch.zeros_like(found), 0
@@ -294,15 +262,16 @@ class OutputLayer(nn.Module):
         static = torch.addmm(self.b[rows], query.h, self.weight[rows].t())
         return static if query.entity_logits is None else static + query.entity_logits
 
-    def _logits_of(
-        self, query: Query, tokens: slice, rows: Int[Tensor, " rows"]
+    def _logits(
+        self, query: Query, rows: slice | Int[Tensor, " rows"], tokens: slice = slice(None)
     ) -> Float[Tensor, "tokens rows"]:
         """The logits of some rows, without copies."""
-        found = torch.addmm(self.b.index_select(0, rows), query.h[tokens], self.weight[rows].t())
+        found = linear(query.h[tokens], self.weight[rows], self.b[rows])
         if query.entity_logits is None:
             return found
+        rows = torch.arange(len(self.b), device=found.device)[rows]
         column, entity = entity_columns(rows, query.entity_logits.shape[1])
-        return found.index_add(1, column, query.entity_logits[tokens].index_select(1, entity))
+        return found.index_add_(1, column, query.entity_logits[tokens].index_select(1, entity))
 
 
 def entity_columns(
@@ -341,7 +310,13 @@ class _Loss(torch.autograd.Function):
         dextra = torch.empty_like(extra) if extra is not None and of_extra else None
         vocabulary_share, target_share = torch.ones_like(h[:, 0]), torch.ones_like(h[:, 0])
         nats = h.new_zeros(())
-        for chunk, _, logits in logit_blocks(Query(h, extra), y, b, tokens=LOSS_TOKENS):
+        buffer = h.new_empty(len(y) * min(LOSS_TOKENS, len(h)))  # every chunk reuses it
+        for start in range(0, len(h), LOSS_TOKENS):
+            chunk = slice(start, min(start + LOSS_TOKENS, len(h)))
+            logits = buffer[: len(y) * (chunk.stop - start)].view(len(y), -1)
+            torch.addmm(b.unsqueeze(1), y, h[chunk].t(), out=logits)
+            if extra is not None:
+                logits[entity_rows(extra.shape[1])] += extra[chunk].t()
             picked = logits.gather(0, targets[chunk].unsqueeze(0)).squeeze(0)
             peak = logits.amax(0)
             exp = logits.sub_(peak).exp_()

@@ -39,6 +39,7 @@ from dntm.corpus.entity_slots import NOBODY
 from dntm.corpus.vocabulary import UNK, entity_rows, row_of_entity
 from dntm.model.core import CarriedState
 from dntm.model.fast.layout import indices
+from dntm.model.fast.recurrence import linear
 from dntm.model.fast.window import Window
 from dntm.model.output_layer import CopyLogits, Query, entity_columns
 from dntm.model.term import Observation, Term
@@ -74,9 +75,9 @@ class CacheState(CarriedState):
                 found.append(parts)
                 continue
             if any(change.document == number for change in window.changes):
-                *_, (_, labels) = _labels(window, number, parts, own, rows)
+                columns = _columns(window, number, parts, own, rows)
                 ends = np.cumsum([len(keys) for keys, _ in parts], dtype=np.int64)
-                *earlier, rows = np.split(labels, ends, axis=1)
+                *earlier, rows = np.split(columns.rows[:, columns.last], ends, axis=1)
                 parts = tuple((keys, old) for (keys, _), old in zip(parts, earlier, strict=True))
             keys = h.detach()[indices(window.layout.read[own], h)]
             found.append(_forget((*parts, (keys, rows))))
@@ -100,29 +101,48 @@ def _entries(
     return own, np.stack([layout.targets[inside], layout.tokens[layout.read[own]]])
 
 
-def _labels(
+class Columns(NamedTuple):
+    """The rows of a document's entries; an entry has one more column for each change of its rows.
+
+    The first columns are those of all entries, the further ones have an `entry`.
+    """
+
+    rows: Int[np.ndarray, "2 columns"]
+    """Of w_{i+1} and w_i; negative for an evicted entity."""
+    last: Int[np.ndarray, " entries"]
+    """The last column of each entry."""
+    entry: list[int]
+    replaced: list[int]
+    """The previous column of the entry."""
+    since: list[int]
+    """The first position that sees the column instead of the previous one."""
+
+
+def _columns(
     window: Window,
     document: int,
     parts: Sequence[Entries],
     own: Int[np.ndarray, " own"],
     rows: Int[np.ndarray, "2 own"],
-) -> Iterator[tuple[int, Int[np.ndarray, "2 entries"]]]:
-    """The rows of all entries from a position on; once more after each change of a slot.
-
-    The entries of an evicted entity lose their row, those of a restored one get one again.
-    """
+) -> Columns:
+    """The entries of an evicted entity lose their row, those of a restored one get one again."""
     labels = np.concatenate([*(part for _, part in parts), rows], axis=1)
-    yield 0, labels
-    for change in window.changes:
-        if change.document == document:
-            row = row_of_entity(change.slot + 1)
-            # Values predicted before the change, and tokens read up to it.
-            until = [[np.sum(own < change.token)], [np.sum(own <= change.token)]]
-            past = np.arange(labels.shape[1]) < labels.shape[1] - len(own) + np.array(until)
-            if change.evicted != NOBODY:
-                labels = np.where(past & (labels == row), -change.evicted, labels)
-            labels = np.where(labels == -change.entity, row, labels)
-            yield change.token, labels
+    found = Columns(labels, np.arange(labels.shape[1]), [], [], [])
+    for change in (change for change in window.changes if change.document == document):
+        row, before = row_of_entity(change.slot + 1), labels
+        # Values predicted before the change, and tokens read up to it.
+        until = [[np.sum(own < change.token)], [np.sum(own <= change.token)]]
+        past = np.arange(labels.shape[1]) < labels.shape[1] - len(own) + np.array(until)
+        if change.evicted != NOBODY:
+            labels = np.where(past & (labels == row), -change.evicted, labels)
+        labels = np.where(labels == -change.entity, row, labels)
+        changed = np.flatnonzero((labels != before).any(0))
+        found.entry.extend(changed.tolist())
+        found.replaced.extend(found.last[changed].tolist())
+        found.since.extend([change.token] * len(changed))
+        found.last[changed] = found.rows.shape[1] + np.arange(len(changed))
+        found = found._replace(rows=np.append(found.rows, labels[:, changed], 1))
+    return found
 
 
 class CacheEntries(NamedTuple):
@@ -130,12 +150,10 @@ class CacheEntries(NamedTuple):
 
     chosen: slice
     """Which of the requested positions."""
-    keys: tuple[Float[Tensor, "_ hidden_dim"], ...]
-    """h_i of every entry, in parts, so that they need not be copied."""
-    values: Int[Tensor, " entries"]
-    """The row of w_{i+1}; negative for an evicted entity."""
-    tokens: Int[np.ndarray, " entries"]
-    """The row of w_i."""
+    at: Int[np.ndarray, " positions"]
+    keys: Float[Tensor, "entries hidden_dim"]
+    """h_i of every entry."""
+    columns: Columns
     current: Int[np.ndarray, " positions"]
     """The row of w_t."""
     seen: Int[np.ndarray, " positions"]
@@ -148,32 +166,23 @@ def lookup(
     h: Float[Tensor, "places hidden_dim"],
     positions: Int[np.ndarray, " positions"],
 ) -> Iterator[CacheEntries]:
-    """What rising positions look up: per document, and again after each of its slot changes."""
+    """What rising positions look up, per document."""
     layout = window.layout
     document = layout.document[layout.sentence[positions]]
     for number in np.unique(document).tolist():
         parts = before.documents[number]
         own, rows = _entries(window, number)
-        first, end = np.searchsorted(document, (number, number + 1)).tolist()
-        at = positions[first:end]
-        keys = (*(key for key, _ in parts), h[indices(layout.read[own], h)])
-        earlier = sum(len(key) for key, _ in parts)
-        # An entry is visible once its value has been read.
-        seen = earlier + np.searchsorted(own + 1, at, side="right")
-        found = list(_labels(window, number, parts, own, rows))
-        cuts = np.searchsorted(at, [start for start, _ in found[1:]]).tolist()
-        for (_, (values, tokens)), *part in zip(found, [0, *cuts], [*cuts, len(at)], strict=True):
-            inside = slice(*part)
-            if part[0] == part[1]:
-                continue
-            yield CacheEntries(
-                slice(first + part[0], first + part[1]),
-                keys,
-                indices(values, h),
-                tokens,
-                layout.tokens[layout.read[at[inside]]],
-                seen[inside],
-            )
+        chosen = slice(*np.searchsorted(document, (number, number + 1)).tolist())
+        at, earlier = positions[chosen], sum(len(key) for key, _ in parts)
+        yield CacheEntries(
+            chosen,
+            at,
+            torch.cat([*(key for key, _ in parts), h[indices(layout.read[own], h)]]),
+            _columns(window, number, parts, own, rows),
+            layout.tokens[layout.read[at]],
+            # An entry is visible once its value has been read.
+            earlier + np.searchsorted(own + 1, at, side="right"),
+        )
 
 
 class _Seen(NamedTuple):
@@ -223,36 +232,50 @@ class Pointer(Term):
         parts = []
         for entries in lookup(observation.window, before, observation.h, positions):
             part = entries.chosen
-            logits = self.logits(entries, query.h[part], observation.x, z[part])
-            parts.append((logits, entries.values))
+            values = indices(entries.columns.rows[0], z)
+            logits = self.logits(entries, values, query.h[part], observation.x, z[part])
+            parts.append((logits, values))
         return replace(query, copies=CopyLogits(tuple(parts)))
 
     def logits(
         self,
         entries: CacheEntries,
+        values: Int[Tensor, " columns"],
         h: Float[Tensor, "positions hidden_dim"],
         x: Float[Tensor, "vocabulary embedding_dim"],
         z: Float[Tensor, "positions entities"],
-    ) -> Float[Tensor, "positions entries"]:
-        """a_i of every entry at each position; z are the logits of all entities."""
-        values, entities = entries.values, entity_rows(z.shape[1])
+    ) -> Float[Tensor, "positions columns"]:
+        """a_i of every column at each position; z are the logits of all entities."""
+        keys, columns, entities = entries.keys, entries.columns, entity_rows(z.shape[1])
+        count, further = len(keys), torch.tensor(columns.entry, device=h.device, dtype=torch.long)
+        if columns.entry:
+            keys = torch.cat((keys, keys[further]))
+        # As one product: positions times entries may be millions.
         queries = self.theta * h + (h @ self.W_q.t()) @ self.W_k
-        found = torch.cat([queries @ keys.t() for keys in entries.keys], 1)
-        # The rest in place: positions times entries may be millions.
-        words, word = torch.unique(values.clamp(min=-1), return_inverse=True)
-        vectors = x.detach().index_select(0, words.clamp(min=0))
-        fit = torch.addmm(self.v, h, self.W_v.t()) @ vectors.t()
-        fit = fit + (h @ self.u + self.b).unsqueeze(1)
-        fit.masked_fill_((words < 0) | ((words == UNK) & (not self.copies_unknown)), _HIDDEN)
-        found.add_(fit.index_select(1, word))
+        fit = torch.addmm(self.v, h, self.W_v.t())
+        copy = torch.addmv(self.b, h, self.u).unsqueeze(1)
+        vectors = x.detach().index_select(0, values.clamp(min=0))
+        hidden = (values < 0) | ((values == UNK) & (not self.copies_unknown))
+        found = linear(
+            torch.cat((queries, fit, copy), 1),
+            torch.cat((keys, vectors, copy.new_ones(len(values), 1)), 1),
+            h.new_zeros(len(values)).masked_fill(hidden, _HIDDEN),
+        )
+        # The rest in place.
         after_entity = (entries.current >= entities.start) & (entries.current < entities.stop)
         kappa = self.kappa[torch.from_numpy(after_entity.astype(np.int64)).to(h.device)]
-        pairs = np.nonzero(entries.tokens == entries.current[:, None])
+        pairs = np.nonzero(columns.rows[1] == entries.current[:, None])
         position, entry = (indices(p, h) for p in pairs)
         found.index_put_((position, entry), kappa.index_select(0, position), accumulate=True)
         column, entity = entity_columns(values, z.shape[1])
         found.index_add_(1, column, self.gamma * z.detach().index_select(1, entity))
-        return found.add_(self._ages(entries.seen, len(values)))
+        ages = self._ages(entries.seen, count)
+        found[:, :count] += ages
+        if columns.entry:
+            later = torch.from_numpy(entries.at[:, None] >= np.array(columns.since)).to(h)
+            found[:, count:] += ages.index_select(1, further) + _HIDDEN * (1 - later)
+            found.index_add_(1, torch.tensor(columns.replaced, device=h.device), _HIDDEN * later)
+        return found
 
     def _ages(
         self, seen: Int[np.ndarray, " positions"], entries: int

@@ -2,12 +2,16 @@
 
     ragged_lstm      one run over sequences of different lengths (Eqs. 7 and 8)
     packed(W)(y, x)  y + x W^T      W laid out once for many narrow products
+    linear(x, W, b)  x W^T + b      for wide products
     Deferred(W)(x)   x W^T          dW = sum over uses of dy^T x, as one product at the end
 
 A step of the encoder multiplies a few rows by a large matrix. A plain product spends most of its
 time reordering that matrix for the processor. On a CPU in single precision, oneDNN can reorder it
 once, with the operations that `torch.compile` uses for frozen weights; otherwise the product is a
 plain one.
+
+`linear` uses oneDNN, too: on AMD processors, exact single precision then takes half the time of
+PyTorch's default. It changes no setting of the process.
 
 Autograd would compute a gradient of W's size for each use and add them up. `Deferred` collects the
 x and dy of each use and multiplies once, after the backward pass of all uses.
@@ -22,7 +26,7 @@ from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 Product = Callable[
     [Float[Tensor, "rows outputs"], Float[Tensor, "rows inputs"]], Float[Tensor, "rows outputs"]
@@ -33,15 +37,27 @@ Product = Callable[
 def packed(W: Float[Tensor, "outputs inputs"]) -> Product:
     """The product with the current W."""
     weight = W.detach()
-    if not _can_pack(weight):
+    if not _has_onednn(weight):
         transposed = weight.t()
         return lambda y, x: torch.addmm(y, x, transposed)
     ahead = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous())
-    linear = torch.ops.mkldnn._linear_pointwise.binary
-    return lambda y, x: linear(x, y, ahead, None, "add")
+    product = torch.ops.mkldnn._linear_pointwise.binary
+    return lambda y, x: product(x, y, ahead, None, "add")
 
 
-def _can_pack(weight: Tensor) -> bool:
+def linear(
+    x: Float[Tensor, "rows inputs"],
+    W: Float[Tensor, "outputs inputs"],
+    b: Float[Tensor, " outputs"] | None = None,
+) -> Float[Tensor, "rows outputs"]:
+    """The product x W^T + b, by oneDNN if no gradients are needed."""
+    if torch.is_grad_enabled() or not _has_onednn(W):
+        return nn.functional.linear(x, W, b)
+    found: Tensor = torch.ops.mkldnn._linear_pointwise(x, W, b, "none", [], "")
+    return found
+
+
+def _has_onednn(weight: Tensor) -> bool:
     return (
         weight.device.type == "cpu"
         and weight.dtype == torch.float32
