@@ -1,4 +1,4 @@
-"""Every model of a study compared with A in every token group, first mentions included.
+"""Every model of a study compared with one of them in every token group, first mentions included.
 
 Reads the per-token records of the runs and writes one row per model and group. Perplexities are
 means over seeds; intervals come from a paired bootstrap over whole documents. The report of a study
@@ -26,8 +26,7 @@ from dntm.evaluation.uncertainty import (
 from dntm.files import write_text
 from dntm.study.config import StudyConfig, StudyFolder
 
-BASELINE = "A"
-COLUMNS = ("model", "group", "seeds", "A", "perplexity", "ratio", "ratio_low", "ratio_high")
+COLUMNS = ("model", "group", "seeds", "baseline", "perplexity", "ratio", "ratio_low", "ratio_high")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +35,8 @@ class GroupOptions:
 
     study: Annotated[Path, tyro.conf.Positional]
     """The study folder."""
+    baseline: str = "A"
+    """The model that all others are compared with."""
     records: str = "records-test.csv"
     """Name of the file of records in each run folder."""
     output: Path = Path("groups.csv")
@@ -49,18 +50,13 @@ def sums_of(files: Sequence[Path], group: Group, scored: Dataset) -> DocumentSum
 
 
 def main(options: GroupOptions) -> None:
-    """Write the table; a model is compared with A over the seeds that both have."""
+    """Write the table; models are compared over the seeds that both have."""
     folder = StudyFolder(options.study)
     config, dataset = StudyConfig.from_yaml(folder.settings), Dataset.open(folder.dataset)
-    rows = []
+    runs, rows = folder.path / "runs", []
     for model in config.models:
-        pairs = [
-            [
-                folder.path / "runs" / f"{name}-{seed}" / options.records
-                for name in (BASELINE, model)
-            ]
-            for seed in config.seeds
-        ]
+        names = (options.baseline, model)
+        pairs = [[runs / f"{n}-{seed}" / options.records for n in names] for seed in config.seeds]
         pairs = [pair for pair in pairs if all(file.exists() for file in pair)]
         for group in Group if pairs else ():
             baseline, own = (sums_of(files, group, dataset) for files in zip(*pairs, strict=True))
