@@ -56,7 +56,7 @@ class ReaderOptions(ModelOptions):
     input_format: Format | None = None
     """Format of the text; if omitted, it is detected. inline: text with [1], [2] as mentions."""
     precision: Literal["double", "single"] | None = None
-    """Floating-point precision. Single is faster, but values vary by about 1e-6 with the batch. If
+    """Floating-point precision. Single is faster, but values vary by up to 1e-5 with the batch. If
     omitted: single for pretrained cores and for the text and HTML output of dntm read, double
     otherwise."""
     threads: int = 1

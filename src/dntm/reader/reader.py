@@ -73,7 +73,7 @@ class Reader:
 
         `static` is the checkpoint of a baseline to compare with, or "default" for that of the
         bundled model. `resolver` finds the entities of texts that are read with
-        entities="resolver". Single `precision` is faster; values then differ by about 1e-6 between
+        entities="resolver". Single `precision` is faster; values then differ by up to 1e-5 between
         batches. `without` leaves out parts of both models: "memory", or extensions such as
         "pointer".
         """

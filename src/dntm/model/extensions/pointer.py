@@ -247,7 +247,7 @@ class Pointer(Term):
     ) -> Float[Tensor, "positions columns"]:
         """a_i of every column at each position; z are the logits of all entities."""
         keys, columns, entities = entries.keys, entries.columns, entity_rows(z.shape[1])
-        count, further = len(keys), torch.tensor(columns.entry, device=h.device, dtype=torch.long)
+        further = torch.tensor(columns.entry, device=h.device, dtype=torch.long)
         if columns.entry:
             keys = torch.cat((keys, keys[further]))
         # As one product: positions times entries may be millions.
@@ -269,13 +269,12 @@ class Pointer(Term):
         found.index_put_((position, entry), kappa.index_select(0, position), accumulate=True)
         column, entity = entity_columns(values, z.shape[1])
         found.index_add_(1, column, self.gamma * z.detach().index_select(1, entity))
-        ages = self._ages(entries.seen, count)
-        found[:, :count] += ages
+        ages = self._ages(entries.seen, len(entries.keys))
         if columns.entry:
             later = torch.from_numpy(entries.at[:, None] >= np.array(columns.since)).to(h)
-            found[:, count:] += ages.index_select(1, further) + _HIDDEN * (1 - later)
             found.index_add_(1, torch.tensor(columns.replaced, device=h.device), _HIDDEN * later)
-        return found
+            ages = torch.cat((ages, ages.index_select(1, further) + _HIDDEN * (1 - later)), 1)
+        return found.add_(ages)
 
     def _ages(
         self, seen: Int[np.ndarray, " positions"], entries: int
