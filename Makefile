@@ -4,7 +4,8 @@
 # make benchmark    speed on this machine (BENCHMARK=train, pretrain, read, data or baselines;
 #                   ARGUMENTS="--threads 1"), or plain text compared with gold annotation
 #                   (BENCHMARK=segmentation or unknown_words; ARGUMENTS=OntoGUM's folder), or
-#                   language modeling (BENCHMARK=blimp or lambada; ARGUMENTS=FILE)
+#                   language modeling (BENCHMARK=blimp or lambada; ARGUMENTS=FILE), or the cost of
+#                   an adapter (BENCHMARK=adapter)
 # make docs         the API reference from the docstrings, in build/api
 # make tour         the outputs in README.md and docs/tour.md again, with the bundled model
 # make bundled-model   train the bundled model again (bundled_model.mk)
