@@ -23,7 +23,7 @@ from dntm.model.strings import fit_pieces, score_strings
 from dntm.reader.comparison import compare
 from dntm.reader.engine import next_token
 from dntm.reader.reader import Reader
-from tests.model.tiny_base import TEXT, build, write_base
+from tests.model.tiny_base import build, write_base
 
 pytest.importorskip("transformers")
 
@@ -52,14 +52,34 @@ def test_each_word_has_the_surprisal_of_its_pieces(adapter: Path) -> None:
     assert [-t.surprisal for t in tokens] == pytest.approx(scores.tolist(), abs=1e-4)
 
 
-def test_an_adapter_predicts_no_words(adapter: Path) -> None:
-    reading = Reader.from_pretrained(adapter).read("The heron saw Orla. Then Orla swam away.")
+def test_predicted_words_are_those_expected_instead_of_the_mentions(adapter: Path) -> None:
+    reader = Reader.from_pretrained(adapter)
+    model, words = reader.models.dynamic, reader.vocabulary
+    text = "The heron saw Orla. Then Orla saw the heron."
 
-    found = [e for sentence in reading.sentences for e in sentence.entities]
-    assert found
-    assert not any(e.predicted_words for e in found)
-    assert all(any(w.startswith(near.word) for w in TEXT.split()) for near in found[0].input_words)
-    assert "\n".join(text_lines(reading, color=False)).count("after sentence") == 0
+    reading = reader.read(text)
+    streamed = [*reader.stream(text)]
+
+    def log_p(before: str, *prefix: str) -> torch.Tensor:
+        rows = [BOS, *(row for pieces in words.rows_of(prefix) for row in pieces)]
+        return next_token(model, reader.position(before).states.dynamic, rows)
+
+    typical, static = torch.zeros(len(words)), build(load_base(model.config.core), "baseline")
+    pieces = range(ENTITIES.stop, len(words))
+    for piece in pieces:  # fewer than are sampled from a larger vocabulary
+        typical += next_token(static.float(), static.initial_state(1), [BOS, piece]) / len(pieces)
+    expected = log_p("", "The", "heron", "saw"), log_p("The heron saw Orla.", "Then")
+    score = (expected[0] + expected[1]) / 2 - typical / 2
+    own = {row for token in text.split() for [row, *_] in words.rows_of([token.strip(".")])}
+    rows = [row for row in reader.meanings.spaces["output"].rows.tolist() if row not in own]
+    p = dict(zip(rows, score[rows].softmax(0).tolist(), strict=True))
+    best = sorted(rows, key=lambda row: -p[row])[:8]
+    found = reading.trail(1)[1][1].predicted_words
+    assert [near.word for near in found] == [words.label(row).strip("\u0120") for row in best]
+    assert [near.probability for near in found] == pytest.approx([p[r] for r in best], rel=1e-3)
+    again = streamed[1].entities[0].predicted_words
+    assert [near.probability for near in again] == pytest.approx([p[r] for r in best], rel=1e-3)
+    assert "after sentence 2" in "\n".join(text_lines(reading, color=False))
 
 
 def test_gaps_and_ranks_are_refused(adapter: Path) -> None:

@@ -13,7 +13,7 @@ import copy
 import hashlib
 import sys
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ from dntm.model.term import Term
 _SEPARATOR = "<|endoftext|>"
 _NAMES = ("John", "Mary", "he", "she", "it", "they", "London", "Smith", "company", "man")
 """The rows of entities start at the mean of these words."""
+_TYPICAL = 500
+"""The first pieces of a vocabulary are the most frequent ones."""
 _TOLERANCE = 1e-3
 
 
@@ -65,6 +67,16 @@ class BaseModel:
         # Rows beyond the tokenizer pad the table of some models.
         labels = [piece or f"<unused {row}>" for row, piece in enumerate(pieces)]
         return PieceVocabulary(labels, entities, divide=self.divide, **known)
+
+    @cached_property
+    def typical_state(self) -> Float[Tensor, " dim"]:
+        """The mean last state after single pieces: what is expected anywhere."""
+        pieces = torch.arange(min(_TYPICAL, len(self.x)))
+        texts = torch.stack((self.x[[self.start]].expand(len(pieces), -1), self.x[pieces]), 1)
+        decoder, _ = self.decoder_for(texts, training=False)
+        with torch.no_grad():
+            found: Tensor = decoder(inputs_embeds=texts).last_hidden_state[:, -1].mean(0)
+        return found
 
     def decoder_for(self, x: Tensor, *, training: bool) -> tuple[nn.Module, torch.dtype]:
         """The decoder on the device of x, and the type in which it computes."""

@@ -201,6 +201,8 @@ class BlockScores(NamedTuple):
     """Entropy (nats) of the distribution at each of them."""
     rows: list[RowScores]
     """Scores of other rows at each of them; empty unless `words` are given."""
+    expected: list[Float[Tensor, "mentions hidden_dim"]]
+    """The core's states before each document's mentions."""
     begins: Float[Tensor, "sentences entities context_dim"]
     """d of every slot before each sentence, with the occupants that its mentions refer to."""
     ends: Float[Tensor, "sentences entities context_dim"]
@@ -230,7 +232,18 @@ def score_block(
     log_p, entropies, *rows = (np.split(column, cuts) for column in columns)
     each = [RowScores(*both) for both in zip(*rows, strict=True)]
     begins, ends = (found.d[indices(rows, found.d)] for rows in (window.known, _ends(window)))
-    return BlockScores(log_p, entropies, each, begins, ends, found.after)
+    expected = _before_mentions(found)
+    return BlockScores(log_p, entropies, each, expected, begins, ends, found.after)
+
+
+def _before_mentions(found: Read) -> list[Float[Tensor, "mentions hidden_dim"]]:
+    """The core's states before each document's mentions."""
+    layout, slots = found.window.layout, entity_rows(found.window.known.shape[1])
+    is_mention = (layout.targets >= slots.start) & (layout.targets < slots.stop)
+    places = layout.read[layout.predicting[is_mention]]
+    cuts = np.searchsorted(np.flatnonzero(is_mention), np.cumsum(layout.predicted))
+    sizes = np.diff(cuts, prepend=0).tolist()
+    return list(torch.split(found.h.index_select(0, indices(places, found.h)), sizes))
 
 
 def _other_rows(

@@ -13,6 +13,7 @@ time; a stream is read sentence by sentence. Both give one `SentenceScores` per 
 """
 
 import math
+import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -34,7 +35,7 @@ from dntm.corpus.entity_slots import (
     encode_sentences,
     with_strings,
 )
-from dntm.corpus.vocabulary import Vocabulary
+from dntm.corpus.vocabulary import Vocabulary, entity_rows
 from dntm.files import folder_of
 from dntm.model.checkpoint import best_of
 from dntm.model.extensions.pointer import Pointer
@@ -129,6 +130,8 @@ class SentenceScores:
     """Log-probabilities in nats."""
     entropy: Values
     static_entropy: Values
+    expected: Float[Tensor, "mentions hidden_dim"]
+    """The states of the dynamic model's core before each mention."""
     before: Float[Tensor, "entities context_dim"]
     after: Float[Tensor, "entities context_dim"]
     """d of every slot."""
@@ -291,13 +294,16 @@ def _by_sentence(
 ) -> list[list[SentenceScores]]:
     """The scores of each sentence of each text."""
     found: list[list[SentenceScores]] = []
+    slots = range(*entity_rows(dynamic.begins.shape[1]).indices(sys.maxsize))
     firsts = np.cumsum([0, *(len(text.sentences) for text in texts)])
     for d, (text, first) in enumerate(zip(texts, firsts, strict=False)):
         own = slice(first, first + len(text.sentences))
         cuts = np.cumsum([len(sentence) - 1 for sentence in text.sentences])[:-1]
         values = (dynamic.log_p, static.log_p, dynamic.entropies, static.entropies)
         parts = (np.split(column[d], cuts) for column in values)
-        states = (dynamic.begins[own], dynamic.ends[own], text.sentences)
+        mentions = [sum(row in slots for row in sentence) for sentence in text.sentences]
+        expected = dynamic.expected[d].split(mentions)
+        states = (expected, dynamic.begins[own], dynamic.ends[own], text.sentences)
         scores = [SentenceScores(*score) for score in zip(*parts, *states, strict=True)]
         if text.widths:
             scores = [s.by_token(w) for s, w in zip(scores, text.widths, strict=True)]

@@ -6,8 +6,16 @@
 Both are computed for content words only: words in `function_words.txt`, numbers and letters are
 never predicted. The scale s_n after n mentions is learned if a model is trained to name hidden
 words (`extensions.naming`); the nearest input words of such a model are its predicted words. For
-other models p is a softmax of `near` with scale 10, which ranks words but is not calibrated. A
-pretrained core predicts none: the pieces nearest to x_e say nothing about the meaning of e.
+other models p is a softmax of `near` with scale 10, which ranks words but is not calibrated.
+
+With a pretrained core, the pieces nearest to x_e say nothing about the meaning of e. It predicts
+the words that it expects instead of the entity's mentions, more than elsewhere:
+
+    p(w | e) = softmax_w(h_e . y_w + b_w - (h_0 . y_w + b_w) / 2)
+
+h_e is the mean state before the mentions, and h_0 the mean state after single pieces. This is the
+geometric mean of the core's own distributions, divided by the square root of a typical one. It is
+not calibrated either.
 
 Words of the entity's own sentences are not predicted: they describe it, but are rarely its meaning.
 Sentences that seem to define it ("a blicket is a dog", "a kind of dog") are exceptions.
@@ -22,6 +30,7 @@ from dataclasses import replace
 from functools import cached_property
 from importlib.resources import files
 from itertools import islice
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -30,6 +39,7 @@ from torch import Tensor, nn
 from dntm.corpus.vocabulary import UNK, Vocabulary, entity_rows, row_of_entity
 from dntm.model.extensions.naming import naming_term
 from dntm.model.language_model import DynamicTextModel
+from dntm.model.pretrained_core import PretrainedCore
 from dntm.reader.reading import EntityReading, Neighbor
 
 COMPARED = 10_000
@@ -68,6 +78,20 @@ def content_words(words: Sequence[str]) -> Iterator[int]:
             and (lower == word or lower not in spelled)
         ):
             yield place
+
+
+class Evidence(NamedTuple):
+    """What is known about the meaning of an entity, besides d."""
+
+    own_words: frozenset[int] = frozenset()
+    """The rows of words that it is not."""
+    mentions: int = 0
+    expected: Float[Tensor, " hidden_dim"] | float = 0.0
+    """The sum of the core's states before the mentions."""
+
+    def after_mention(self, h: Float[Tensor, " hidden_dim"]) -> "Evidence":
+        """With one more mention."""
+        return self._replace(mentions=self.mentions + 1, expected=self.expected + h)
 
 
 class Meanings:
@@ -121,9 +145,9 @@ class Meanings:
         self,
         entities: Sequence[EntityReading],
         d: Float[Tensor, "mentions context_dim"],
-        own_words: Sequence[Collection[int]] = (),
+        evidence: Sequence[Evidence] = (),
     ) -> list[EntityReading]:
-        """Add the words of each entity, given its d and the words that it is not."""
+        """Add the words of each entity, given its d."""
         states = {
             name: space.embeddings([entity.row for entity in entities], d)
             for name, space in self.spaces.items()
@@ -136,15 +160,20 @@ class Meanings:
         if self._naming is not None:
             mentions = torch.tensor([entity.occurrence for entity in entities])
             logits = cosine * self._naming.scale(mentions).detach().float().unsqueeze(1)
-            for entity, rows in enumerate(own_words):
-                logits[entity, self.spaces[self.naming_space].numbers(rows)] = -torch.inf
+        elif isinstance(self._model.core, PretrainedCore):
+            logits = self._expected(self._model.core, evidence)
+        else:
+            evidence = ()
+        for entity, known in enumerate(evidence):
+            numbers = self.spaces[self.naming_space].numbers(known.own_words)
+            logits[entity, numbers] = -torch.inf
         p = logits.softmax(1)
 
         def words(name: str, ranked: Tensor) -> list[list[Neighbor]]:
             return self.spaces[name].best(states[name], ranked, p, min(self._k, p.shape[1]))
 
         predicted_words = words(self.naming_space, p)
-        if self._model.config.variant == "baseline" or self._model.config.is_pretrained:
+        if self._model.config.variant == "baseline" and not self._model.config.is_pretrained:
             predicted_words = [[] for _ in entities]
         ranked = {name: near for name, (near, _) in by.items()}
         if self._naming is not None:
@@ -158,6 +187,16 @@ class Meanings:
             words_of = {"predicted_words": predicted, "input_words": x, "output_words": y}
             described.append(replace(entity, confidence=confidence, **words_of))
         return described
+
+    def _expected(
+        self, core: PretrainedCore, evidence: Sequence[Evidence]
+    ) -> Float[Tensor, "entities words"]:
+        """The logits of words that a pretrained core expects instead of each entity."""
+        weight, b = self._model.output.weight, self._model.output.b
+        rows = self.spaces["output"].rows
+        h = torch.stack([known.expected / known.mentions for known in evidence])
+        h -= core.base.typical_state.to(h) / 2
+        return h @ weight[rows].t() + b[rows] / 2
 
 
 class Space:
@@ -173,7 +212,7 @@ class Space:
         """`unseen` are the rows of entities and the size of their d."""
         self._weight, self._of_entity = layer
         weight = self._weight
-        self._rows = rows
+        self.rows = rows
         self.listed = words
         vectors = weight.index_select(0, rows)
         self.mean = vectors.mean(0) if len(words) else weight.mean(0)
@@ -192,7 +231,7 @@ class Space:
     def numbers(self, rows: Collection[int]) -> Int[Tensor, " found"]:
         """The numbers of the content words among these rows."""
         wanted = torch.tensor([*rows], dtype=torch.long)
-        return torch.isin(self._rows, wanted).nonzero().squeeze(1)
+        return torch.isin(self.rows, wanted).nonzero().squeeze(1)
 
     def embeddings(
         self, slots: Sequence[int], d: Float[Tensor, "mentions context_dim"]
@@ -222,7 +261,7 @@ class Space:
     ) -> list[list[Neighbor]]:
         """The k words that rank highest for each of these embeddings."""
         numbers = by.topk(k, dim=1).indices
-        vectors = nn.functional.embedding(self._rows[numbers], self._weight)
+        vectors = nn.functional.embedding(self.rows[numbers], self._weight)
         near = torch.einsum("mkd,md->mk", _unit(vectors - self.mean), _unit(states - self.mean))
         columns = (numbers, near - self.unread[numbers], probability.gather(1, numbers))
         return [

@@ -146,7 +146,7 @@ class Reader:
             slots=self.engine.slots(),
             strings=self.engine.strings(),
             occurrences={},
-            own_words={},
+            evidence={},
             names=text.names(),
             surfaces=text.surfaces(self.engine.lexicon),
             reader=self._id,

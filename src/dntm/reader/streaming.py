@@ -22,7 +22,7 @@ from dntm.corpus.vocabulary import UNK
 from dntm.evaluation.groups import group_of
 from dntm.model.strings import StringReader
 from dntm.reader.engine import Engine, SentenceScores, States
-from dntm.reader.meaning import Meanings
+from dntm.reader.meaning import Evidence, Meanings
 from dntm.reader.reading import (
     END,
     NATS,
@@ -57,8 +57,8 @@ class ReadingPosition:
     """The forms of each entity."""
     occurrences: Mapping[int, int] = field(repr=False)
     """How often each entity has occurred."""
-    own_words: Mapping[int, frozenset[int]] = field(repr=False)
-    """The words of the sentences that mention each entity."""
+    evidence: Mapping[int, Evidence] = field(repr=False)
+    """What is known about the meaning of each entity."""
     names: Mapping[int, str] = field(repr=False)
     """The name of each entity of the text, including those not yet mentioned."""
     surfaces: Mapping[tuple[str, ...], int] = field(repr=False)
@@ -89,7 +89,7 @@ class ReadingBuilder:
         self.index = 0
         self._end = 0
         self.occurrences: dict[int, int] = {}
-        self.own_words: dict[int, frozenset[int]] = {}
+        self.evidence: dict[int, Evidence] = {}
         self.strings = engine.strings()
 
     def add(
@@ -126,7 +126,7 @@ class ReadingBuilder:
             slots=slots,
             strings=self.strings and self.strings.copy(),
             occurrences=dict(self.occurrences),
-            own_words=dict(self.own_words),
+            evidence=dict(self.evidence),
             digest=digest,
         )
         return replace(read, position=after)
@@ -135,7 +135,7 @@ class ReadingBuilder:
         """Continue after a position of an earlier reading with the same beginning."""
         self.index = position.sentences
         self.occurrences = dict(position.occurrences)
-        self.own_words = dict(position.own_words)
+        self.evidence = dict(position.evidence)
         self.strings = position.strings and position.strings.copy()
 
     def _tokens(self, words: Sequence[Word], scores: SentenceScores) -> Iterator[TokenReading]:
@@ -216,19 +216,20 @@ class ReadingBuilder:
     ) -> list[list[EntityReading]]:
         """The entities mentioned in each sentence as they are after it."""
         found: list[tuple[int, EntityReading]] = []
-        own_words: list[frozenset[int]] = []
+        evidence: list[Evidence] = []
         for s, (sentence, score) in enumerate(zip(tokens, scores, strict=True)):
             slots = map(self._engine.models.vocabulary.entity_at, score.rows[1:])
-            mentioned = {
-                token.entity: (slot, token.occurrence)
-                for token, slot in zip(sentence, slots, strict=True)
-                if token.entity and slot
-            }
+            mentions = [(token, slot) for token, slot in zip(sentence, slots, strict=True) if slot]
+            for (token, _), h in zip(mentions, score.expected, strict=True):
+                known = self.evidence.get(token.entity, Evidence())
+                self.evidence[token.entity] = known.after_mention(h)
+            mentioned = {token.entity: (slot, token.occurrence) for token, slot in mentions}
             for entity, (slot, occurrence) in mentioned.items():
                 assert self._meanings is not None
-                here = self._meanings.own_words(score.rows, slot)
-                self.own_words[entity] = self.own_words.get(entity, frozenset()) | here
-                own_words.append(self.own_words[entity])
+                known = self.evidence[entity]
+                own_words = known.own_words | self._meanings.own_words(score.rows, slot)
+                self.evidence[entity] = known._replace(own_words=own_words)
+                evidence.append(self.evidence[entity])
                 after = score.after[slot - 1]
                 state = EntityReading(
                     entity=entity,
@@ -243,7 +244,7 @@ class ReadingBuilder:
         if found and self._meanings:
             d = torch.stack([scores[s].after[state.row - 1] for s, state in found])
             states = [state for _, state in found]
-            described = self._meanings.describe(states, d, own_words)
+            described = self._meanings.describe(states, d, evidence)
             for (s, _), state in zip(found, described, strict=True):
                 readings[s].append(state)
         return readings
