@@ -302,7 +302,7 @@ def _by_sentence(
         values = (dynamic.log_p, static.log_p, dynamic.entropies, static.entropies)
         parts = (np.split(column[d], cuts) for column in values)
         mentions = [sum(row in slots for row in sentence) for sentence in text.sentences]
-        expected = dynamic.expected[d].split(mentions)
+        expected = torch.split(dynamic.expected[d], mentions)
         states = (expected, dynamic.begins[own], dynamic.ends[own], text.sentences)
         scores = [SentenceScores(*score) for score in zip(*parts, *states, strict=True)]
         if text.widths:

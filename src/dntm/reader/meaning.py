@@ -86,7 +86,7 @@ class Evidence(NamedTuple):
     own_words: frozenset[int] = frozenset()
     """The rows of words that it is not."""
     mentions: int = 0
-    expected: Float[Tensor, " hidden_dim"] | float = 0.0
+    expected: Float[Tensor, " hidden_dim"] = torch.zeros(())
     """The sum of the core's states before the mentions."""
 
     def after_mention(self, h: Float[Tensor, " hidden_dim"]) -> "Evidence":
