@@ -67,6 +67,9 @@ def _run(arguments: list[str] | None) -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         # Skips the final garbage collection over all of PyTorch, which takes half a second
         atexit.register(gc.freeze)
+        if sys.stderr and not sys.stderr.isatty():  # a log file gets two lines a minute
+            os.environ.setdefault("TQDM_MININTERVAL", "30")
+            os.environ.setdefault("TQDM_MAXINTERVAL", "30")
     name = next((n for n in (" ".join(words[:2]), " ".join(words[:1])) if n in COMMANDS), None)
     if name is None:
         _help(words)
