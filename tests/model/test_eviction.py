@@ -14,7 +14,7 @@ from dntm.corpus.entity_slots import NOBODY, DocumentRows, SlotAllocator, encode
 from dntm.corpus.vocabulary import EOS, Vocabulary, entity_rows
 from dntm.model.config import ModelConfig
 from dntm.model.fast.layout import indices
-from dntm.model.fast.read import query, read
+from dntm.model.fast.read import exchange_memories, query, read
 from dntm.model.fast.window import windows
 from dntm.model.language_model import DynamicTextModel, score_block
 from dntm.model.output_layer import Query
@@ -263,3 +263,18 @@ def test_each_position_copies_the_entities_in_the_slots_that_they_have_there() -
         *([EOS] * 3 + [two, three], [EOS] * 3 + [one, three]),  # 2 is evicted
         *([EOS] * 4 + [one, three], [EOS] * 4 + [one, two, two]),  # 3 is evicted, 1 returns
     ]
+
+
+def test_free_slots_take_no_part_in_an_exchange_of_memories() -> None:
+    model, _ = with_few_and_enough(MODELS["C"])
+    rows, start = encoded(MANY, FEW), model.initial_state(1)
+    window = model.plan([rows.sentences], evictions=[rows.evictions])
+
+    exchanged = exchange_memories(window, start.memory.d[..., : model.config.context_dim])
+
+    is_known = read(model, window, start).d.detach().any(1).numpy()
+    free = np.array([c.entity == NOBODY for c in window.restored])
+    assert free.any()
+    for own, others in zip(window.known, exchanged.known, strict=True):
+        assert np.array_equal(is_known[own], is_known[others])
+        assert set(own) == set(others)

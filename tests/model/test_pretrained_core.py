@@ -1,5 +1,6 @@
 """A pretrained core against a plain loop over sentences, on a tiny random Llama."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -12,9 +13,9 @@ import torch
 
 from dntm.corpus.document import AnonymizedDocument, Token
 from dntm.corpus.entity_slots import encode
-from dntm.corpus.vocabulary import entity_rows
+from dntm.corpus.vocabulary import UNK, entity_rows
 from dntm.model.base_model import BaseModel, EntityRows, load_base
-from dntm.model.checkpoint import from_pretrained, save_pretrained
+from dntm.model.checkpoint import from_pretrained, save_pretrained, write_checkpoint
 from dntm.model.config import Variant
 from dntm.model.language_model import DynamicTextModel
 from dntm.model.pretrained_core import CoreMemory, PretrainedCore, ReadOn, Unread
@@ -198,6 +199,40 @@ def test_extensions_score_the_same_in_windows_of_any_size(base: BaseModel) -> No
     assert score(model, [rows], 1)[0] == pytest.approx(score(model, [rows], 9)[0], abs=1e-10)
 
 
+def test_a_pointer_compares_h_with_the_learned_embeddings_of_entities(base: BaseModel) -> None:
+    model, document = build(base, "baseline", extensions=("pointer",)), DOCUMENT.sentences[:2]
+    rows = encode(AnonymizedDocument(name="", sentences=document), base.vocabulary(3)).sentences
+    words = base.x[[row - 6 for sentence in rows for row in sentence if row >= 6]].double()
+    term, x_e = model.terms["pointer"], model.x(torch.tensor([3])).detach()[0]
+    apart = x_e - words.T @ torch.linalg.pinv(words.T) @ x_e
+
+    def score_of_copy(weight: float) -> float:
+        for name, value in (("W_v", torch.zeros(16, 16)), ("v", weight * apart)):
+            term.get_parameter(name).data.copy_(value)
+        return score(model, [rows], 9)[0][len(rows[0]) - 1]
+
+    assert score_of_copy(4 / float(apart @ apart)) > score_of_copy(0.0) + 0.1
+
+
+def test_single_words_have_the_rows_that_they_are_read_with(base: BaseModel) -> None:
+    vocabulary = base.vocabulary(3)
+
+    for word in ("heron", "the", "xyzzy", "[1]"):
+        [pieces] = vocabulary.rows_of([word])
+        assert vocabulary.row(word) == (pieces[0] if len(pieces) == 1 else UNK)
+    assert vocabulary.row("heron") != vocabulary.row("xyzzy") == UNK
+
+
+def test_a_mention_without_a_row_is_read_as_a_pronoun(base: BaseModel) -> None:
+    vocabulary = base.vocabulary(3)
+    crowd = AnonymizedDocument(name="", sentences=[[1, "saw", 2, ",", 3, "and", 4, "."]])
+
+    [scores] = Scorer(build(base).float(), vocabulary).score([crowd])
+
+    assert len(scores) == 8
+    assert float(scores.min()) > -100
+
+
 def test_the_memory_can_be_left_out(base: BaseModel) -> None:
     model, rows = build(base), encode(DOCUMENT, base.vocabulary(3)).sentences
 
@@ -222,13 +257,33 @@ def test_an_adapter_holds_only_what_was_learned(base: BaseModel, tmp_path: Path)
     assert not (tmp_path / "adapter" / "vocab.txt").exists()
 
 
+def test_an_adapter_is_written_next_to_its_static_baseline(base: BaseModel, tmp_path: Path) -> None:
+    model, vocabulary = build(base).float(), base.vocabulary(3)
+    for folder in (tmp_path, tmp_path / "static"):
+        folder.mkdir(exist_ok=True)
+        write_checkpoint(model, vocabulary, folder, beside=None if folder == tmp_path else model)
+
+    loaded, _ = from_pretrained(tmp_path / "static")
+
+    assert all(p.equal(q) for p, q in zip(model.parameters(), loaded.parameters(), strict=True))
+
+
 def test_an_adapter_is_refused_on_other_weights(tmp_path: Path) -> None:
     base = load_base(str(write_base(tmp_path / "base")))
     save_pretrained(build(base).float(), base.vocabulary(3), tmp_path / "adapter")
+
     write_base(tmp_path / "base", seed=8)
     load_base.cache_clear()
-
     with pytest.raises(ValueError, match="trained on other weights"):
+        from_pretrained(tmp_path / "adapter")
+
+    path = write_base(tmp_path / "base") / "tokenizer.json"
+    tokenizer = json.loads(path.read_text(encoding="utf-8"))
+    words = tokenizer["model"]["vocab"]
+    words["a"], words["b"] = words["b"], words["a"]
+    path.write_text(json.dumps(tokenizer), encoding="utf-8")
+    load_base.cache_clear()
+    with pytest.raises(ValueError, match="other weights or pieces"):
         from_pretrained(tmp_path / "adapter")
 
 

@@ -56,6 +56,14 @@ def test_other_settings_than_those_of_the_folder_are_refused(
     assert (tmp_path / "study" / "study.yaml").read_bytes() == before
 
 
+def test_a_pretrained_core_has_no_word_baselines_and_no_encoder(capsys: Capture) -> None:
+    adapter = ("reproduce", "--corpus", "sotu", "--preset", "adapter", "--list")
+
+    assert "needs a pretrained --core" in fails(capsys, *adapter)
+    assert "cannot have n-gram" in fails(capsys, *adapter, "--core", "gpt2", "--baselines")
+    assert "context encoder" in fails(capsys, *adapter, "--core", "gpt2", "--text", "a.txt")
+
+
 def test_models_can_be_added_to_a_study_but_not_removed(tmp_path: Path) -> None:
     folder, quick = StudyFolder(tmp_path), replace(PRESETS["quick"], corpus="sotu")
     folder.save_settings(quick)

@@ -205,12 +205,14 @@ def test_embeddings_start_from_word_vectors(dataset: Path, tmp_path: Path, tied:
     torch.testing.assert_close(lengths, torch.ones_like(lengths))
 
 
+@pytest.mark.parametrize("rate", [0.5, 1.0])
 def test_word_embeddings_are_frozen_while_those_of_entities_are_trained(
-    few: Path, tmp_path: Path
+    few: Path, tmp_path: Path, rate: float
 ) -> None:
     settings = config(few, tmp_path / "run")
     model = replace(settings.model, tied=False)
-    training = replace(settings.training, freeze=("x.words",), embedding_rate=0.5)
+    training = replace(settings.training, freeze=("x.words",), embedding_rate=rate)
+    training = replace(training, weight_decay=0.1)
     settings = replace(settings, model=model, training=training)
     vocabulary = dntm.Dataset.open(few).vocabulary
     before = initial_model(settings.for_vocabulary(vocabulary), vocabulary).x.weight
@@ -250,13 +252,16 @@ def test_a_pointer_is_trained_while_the_rest_is_frozen(few: Path, tmp_path: Path
     assert results["splits"]["dev"]["all"]["perplexity"] < plain
 
 
-def test_frozen_words_keep_the_counts_of_their_own_text(few: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words_part", ["x.weight", "x.words"])
+def test_frozen_words_keep_the_counts_of_their_own_text(
+    few: Path, tmp_path: Path, words_part: str
+) -> None:
     settings = config(few, tmp_path / "d")
     dntm.train(settings)
     words = dntm.load(tmp_path / "d").vocabulary
     others = replace(words, counts=[7] * len(words))
     again = replace(settings, start_from=tmp_path / "d")
-    frozen = replace(again, training=replace(again.training, freeze=("x.weight", "core")))
+    frozen = replace(again, training=replace(again.training, freeze=(words_part, "core")))
 
     def counts(run: dntm.TrainConfig) -> Sequence[int] | None:
         model = initial_model(run.for_vocabulary(words), words)

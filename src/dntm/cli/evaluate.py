@@ -87,6 +87,8 @@ class Evaluate(Computing):
         """Print the table and write the files."""
         models, corpus = self._arguments()
         self._check_against(models)
+        if self.exchange_memories and (self.cloze or self.open_vocabulary):
+            raise ValueError("--exchange-memories with --cloze or --open-vocabulary")
         self.set_threads()
         if self.open_vocabulary:
             numbers = self._open_vocabulary(models, corpus)

@@ -105,6 +105,8 @@ class Reproduce:
         if self.core:
             options["model"] = dataclasses.replace(config.model, core=self.core)
         changed = dataclasses.replace(config, **options)
+        if changed.preset == "adapter" and not changed.model.is_pretrained:
+            raise ValueError("--preset adapter needs a pretrained --core")
         if not (exists and changed == config):
             changed = changed.resolved()
         return changed.with_baselines() if self.baselines else changed

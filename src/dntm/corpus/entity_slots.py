@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from dntm.corpus.document import AnonymizedDocument, Token
-from dntm.corpus.vocabulary import BOS, EOS, UNK, Vocabulary, row_of_entity
+from dntm.corpus.vocabulary import BOS, EOS, Vocabulary, row_of_entity
 
 NOBODY = 1 << 40
 """Stands for the occupant of a slot that an eviction has freed."""
@@ -181,10 +181,13 @@ def encode_sentences(
         rows.append([BOS])
         widths.append([])
         places: list[int] = []
-        words = vocabulary.rows_of([spelled(t) if isinstance(t, str) else t for t in sentence])
-        for token, slot, own in zip(sentence, slots, words, strict=True):
-            if not isinstance(token, str):
-                own = (UNK if slot is None else row_of_entity(slot),)  # noqa: PLW2901
+        written = [
+            spelled(token) if isinstance(token, str) else slot or vocabulary.without_row
+            for token, slot in zip(sentence, slots, strict=True)
+        ]
+        for slot, own in zip(slots, vocabulary.rows_of(written), strict=True):
+            if slot is not None:
+                own = (row_of_entity(slot),)  # noqa: PLW2901
             places.append(len(rows[-1]) - 1)
             rows[-1].extend(own)
             widths[-1].append(len(own))

@@ -88,6 +88,8 @@ class Vocabulary:
 
     ends: ClassVar[bool] = True
     """Whether every sentence ends with <eos>."""
+    without_row: ClassVar[str] = SPECIALS[UNK]
+    """How a mention without a row is read."""
     words: Sequence[str] = field(repr=False)
     entities: int = 50
     settings: TextSettings | None = field(default=None, compare=False)
@@ -236,11 +238,13 @@ class PieceVocabulary(Vocabulary):
     """
 
     ends: ClassVar[bool] = False
+    without_row: ClassVar[str] = "it"
     divide: Callable[[str], Sequence[int]] = field(kw_only=True, compare=False, repr=False)
     """The tokenizer: from text to the numbers of pieces."""
 
-    def __contains__(self, word: str) -> bool:
-        return len(self.divide(f" {word}")) == 1
+    def _row(self, word: str) -> int:
+        pieces = self.divide(f" {word}")
+        return entity_rows(self.entities).stop + pieces[0] if len(pieces) == 1 else UNK
 
     @cached_property
     def lower_case(self) -> bool:

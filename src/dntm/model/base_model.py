@@ -11,6 +11,7 @@ mention, and one of their own.
 
 import copy
 import hashlib
+import json
 import sys
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -43,7 +44,7 @@ class BaseModel:
     name: str
     revision: str
     sha256: str
-    """Of the weights."""
+    """Of the weights and the pieces."""
     decoder: nn.Module
     """Turns embeddings into hidden states."""
     layers: int
@@ -126,7 +127,7 @@ def load_base(name: str) -> BaseModel:
     found = BaseModel(
         name=name,
         revision=options.get("revision") or getattr(model.config, "_commit_hash", None) or "",
-        sha256=_digest(model),
+        sha256=_digest(model, tokenizer),
         decoder=model.get_decoder(),
         layers=config.num_hidden_layers,
         positions=getattr(config, "max_position_embeddings", sys.maxsize),
@@ -176,11 +177,11 @@ def _check_logits(model: Any, base: BaseModel) -> None:
         raise ValueError(f"{base.name}: expected full attention in every layer")
 
 
-def _digest(model: nn.Module) -> str:
-    found = hashlib.sha256()
+def _digest(model: nn.Module, tokenizer: Any) -> str:
+    found = hashlib.sha256(json.dumps(tokenizer.get_vocab(), sort_keys=True).encode())
     for name, value in sorted(model.state_dict().items()):
         found.update(f"{name} {tuple(value.shape)}\n".encode())
-        found.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+        found.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 

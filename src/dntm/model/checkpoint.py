@@ -74,7 +74,8 @@ def write_checkpoint(
         settings[BASE] = {"name": base.name, "revision": base.revision, "sha256": base.sha256}
     parameters = {n: value.half() if half else value for n, value in _parameters(model).items()}
     first = entity_rows(model.config.entities).stop
-    if beside is not None and model.x.weight[first:].equal(beside.x.weight[first:]):
+    same = beside is not None and model.x.weight[first:].equal(beside.x.weight[first:])
+    if same and X in parameters:
         parameters[ENTITIES] = parameters.pop(X)[:first].clone()
     write_files(parameters, settings, vocabulary, folder)
 
@@ -98,7 +99,7 @@ def from_pretrained(directory: Path) -> tuple[DynamicTextModel, Vocabulary]:
         expected = recorded.get("sha256") if isinstance(recorded, dict) else None
         if expected != base.sha256:
             raise ValueError(
-                f"{directory} was trained on other weights than those of {base.name}: "
+                f"{directory} was trained on other weights or pieces than those of {base.name}: "
                 f"sha256 {cut(str(expected), 12)}, found {cut(base.sha256, 12)}"
             )
         vocabulary = base.vocabulary(config.entities, settings=settings)

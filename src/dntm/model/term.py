@@ -5,6 +5,7 @@ any positions. The paper's only term is `dynamic_embedding.DynamicOutput` (Eq. 1
 `extensions`. A term that depends on earlier windows keeps its own state.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ class Observation:
     """The core's states, without dropout."""
     d: Float[Tensor, "states context_dim"]
     """The memory's table: `window.known` and `window.merges.state` are indices into it."""
-    x: Float[Tensor, "vocabulary embedding_dim"]
+    x: Callable[[Int[Tensor, " rows"]], Float[Tensor, "rows embedding_dim"]]
     """The static input embeddings."""
     output: OutputLayer
 

@@ -173,6 +173,11 @@ class StudyConfig:
                 raise ValueError(f"{what} is {values}, expected at least one, without duplicates")
         if self.text and self.pretrained:
             raise ValueError("text and pretrained are both set, expected at most one of them")
+        if self.model.is_pretrained and (self.text or self.pretrained):
+            raise ValueError("a pretrained core cannot use a pretrained context encoder")
+        odd = [name for name in self.models if MODELS[name].core or MODELS[name].kind != "trained"]
+        if self.model.is_pretrained and odd:
+            raise ValueError(f"with a pretrained core, a study cannot have {', '.join(odd)}")
 
     @classmethod
     def from_yaml(cls, path: Path) -> "StudyConfig":

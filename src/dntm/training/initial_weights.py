@@ -19,9 +19,7 @@ from dntm.model.language_model import DynamicTextModel, parameter_count
 from dntm.model.pretrained_encoder import PretrainedEncoder, begin_with
 from dntm.model.sentence_completion import GapNaming, SentenceCompletion
 from dntm.training.config import PretrainConfig, TrainConfig
-
-WORDS = "x.words"
-"""The input embeddings of words, as a part to freeze: those of entities are trained."""
+from dntm.training.state import WORDS
 
 
 def fit_to_base(config: TrainConfig, vocabulary: Vocabulary) -> tuple[TrainConfig, Vocabulary]:
@@ -34,6 +32,8 @@ def fit_to_base(config: TrainConfig, vocabulary: Vocabulary) -> tuple[TrainConfi
     for option in ("pretrained", "vectors"):
         if getattr(config, option):
             raise ValueError(f"--{option} with a pretrained core, which has its own embeddings")
+    if WORDS in config.training.freeze:
+        raise ValueError(f"freeze {WORDS} with a pretrained core, whose words are always frozen")
     base = load_base(config.model.core)
     dim = base.x.shape[1]
     model = replace(config.model, embedding_dim=dim, hidden_dim=dim)
@@ -80,7 +80,8 @@ def with_source_counts(
     That is the dataset, or for frozen embeddings the text of the model in `start_from`. A
     pretrained core has no counts.
     """
-    if config.start_from is None or config.model.is_pretrained or model.x.weight.requires_grad:
+    learned = model.x.weight.requires_grad and WORDS not in config.training.freeze
+    if config.start_from is None or config.model.is_pretrained or learned:
         return vocabulary
     path = best_of(folder_of(config.start_from)) / VOCABULARY
     source = Vocabulary.load(path, entities=vocabulary.entities)

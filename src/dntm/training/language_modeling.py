@@ -67,7 +67,7 @@ def train_run(
         model = initial_model(config, vocabulary).to(group.device)
         model.exchange_memories = config.training.exchange_memories
         vocabulary = with_source_counts(config, model, vocabulary)
-        state = TrainingState.start(model, config.training, config.seed)
+        state = TrainingState.start(model, config.training, config.seed, config.training.freeze)
         if group.is_first:
             folder.begin(config, resume=resume)
         group.wait()

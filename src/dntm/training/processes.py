@@ -104,7 +104,7 @@ class Processes:
         """Wrap the module in DDP, which takes the mean: multiply its loss by `count`."""
         if self.count == 1:
             return step
-        return DistributedDataParallel(step, find_unused_parameters=True)
+        return DistributedDataParallel(step, find_unused_parameters=True, broadcast_buffers=False)
 
 
 def device_of(name: Device) -> torch.device:

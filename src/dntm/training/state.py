@@ -5,7 +5,7 @@ yet reported. A run that restores it continues as if never interrupted.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeVar
@@ -22,6 +22,8 @@ MAX_NATS = 700.0
 
 EMBEDDINGS = ("x", "x.weight")
 """Names of the input embeddings, in pretraining and in the language model."""
+WORDS = "x.words"
+"""The input embeddings of words, as a part to freeze: those of entities are trained."""
 
 
 class Diverged(ValueError):  # noqa: N818
@@ -74,11 +76,13 @@ class TrainingState(Generic[Model]):
     position: Position = field(default_factory=Position)
 
     @classmethod
-    def start(cls, model: Model, recipe: Optimization, seed: int) -> Self:
-        """The state before the first update."""
+    def start(
+        cls, model: Model, recipe: Optimization, seed: int, frozen: Collection[str] = ()
+    ) -> Self:
+        """The state before the first update; `frozen` parts may still have learned rows."""
         weights = dict(model.named_parameters())
         learned = {name: p for name, p in weights.items() if p.requires_grad}
-        own_rate = EMBEDDINGS if recipe.embedding_rate != 1 else ()
+        own_rate = EMBEDDINGS if recipe.embedding_rate != 1 or WORDS in frozen else ()
         slow = [p for name, p in learned.items() if name in own_rate]
         rest = [p for name, p in learned.items() if name not in own_rate]
         groups: list[dict[str, Any]] = [{"params": rest}]
@@ -88,7 +92,7 @@ class TrainingState(Generic[Model]):
                 {"params": [p for p in rest if p.dim() <= 1], "weight_decay": 0.0},
             ]
         if slow:
-            # No weight decay: it would pull word vectors away from their initial values.
+            # Weight decay would pull word vectors away from their initial values, even frozen ones.
             groups.append({"params": slow, "weight_decay": 0.0, "rate": recipe.embedding_rate})
         kind = torch.optim.AdamW if recipe.weight_decay else torch.optim.Adam
         optimizer = kind(groups, lr=recipe.learning_rate, fused=True)

@@ -26,7 +26,7 @@ of its document, <eos> included, up to the last `SIZE`. When an entity is evicte
 Departure: the paper has no such term. `--model.extensions pointer` adds it to any variant.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -242,7 +242,7 @@ class Pointer(Term):
         entries: CacheEntries,
         values: Int[Tensor, " columns"],
         h: Float[Tensor, "positions hidden_dim"],
-        x: Float[Tensor, "vocabulary embedding_dim"],
+        x: Callable[[Int[Tensor, " rows"]], Float[Tensor, "rows embedding_dim"]],
         z: Float[Tensor, "positions entities"],
     ) -> Float[Tensor, "positions columns"]:
         """a_i of every column at each position; z are the logits of all entities."""
@@ -254,7 +254,7 @@ class Pointer(Term):
         queries = self.theta * h + (h @ self.W_q.t()) @ self.W_k
         fit = torch.addmm(self.v, h, self.W_v.t())
         copy = torch.addmv(self.b, h, self.u).unsqueeze(1)
-        vectors = x.detach().index_select(0, values.clamp(min=0))
+        vectors = x(values.clamp(min=0)).detach()
         hidden = (values < 0) | ((values == UNK) & (not self.copies_unknown))
         found = linear(
             torch.cat((queries, fit, copy), 1),

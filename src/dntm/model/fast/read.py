@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from dntm.corpus.entity_slots import NOBODY
 from dntm.corpus.vocabulary import entity_rows
 from dntm.model.dynamic_embedding import add_dynamic_terms
 from dntm.model.entity_memory import encoder_tokens
@@ -64,7 +65,7 @@ def read(
     x = dropout(model, x, config.dropout_embedding, generator)
     h, core = already_read or model.core(x, window.layout, state.core, drop_context)
     d = table[:, : config.context_dim]
-    observation = Observation(window=window, h=h, d=d, x=model.x.weight, output=model.output)
+    observation = Observation(window=window, h=h, d=d, x=model.x, output=model.output)
     observed = [
         term.observe(observation, term_state)
         for term, term_state in zip(model.ordered_terms, state.terms, strict=True)
@@ -105,14 +106,15 @@ def dropout(
 def exchange_memories(window: Window, d: Float[Tensor, "batch entities context_dim"]) -> Window:
     """A control that shows how much of a result is about *which* entity it is.
 
-    The memory itself is right, but in the input and output layers every entity that was mentioned
-    before has the state of the next such entity of its document. A model that gains as much as with
-    the right states has only learned that an entity was mentioned before, or what the document is
-    about. `d` are the states before the window, zero for unseen entities.
+    In the input and output layers, every entity that was mentioned before has the state of the next
+    such entity of its document. A model that gains as much as with the right states has only
+    learned that an entity was mentioned before, or what the document is about. `d` are the states
+    before the window, zero for unseen entities.
     """
-    states = int(max(window.known.max(initial=-1), window.memory.max(initial=-1))) + 1
-    seen = np.ones(states, dtype=np.bool_)
-    seen[: window.memory.size] = d.flatten(0, 1).detach().any(1).cpu().numpy()
+    before = d.flatten(0, 1).detach().any(1).cpu().numpy()
+    restored = np.array([change.entity != NOBODY for change in window.restored], dtype=np.bool_)
+    merged = np.ones(window.known.max(initial=0) + 1, dtype=np.bool_)
+    seen = np.concatenate((before, restored, merged))
     known = window.known.copy()
     for row in known:
         mentioned = np.flatnonzero(seen[row])
