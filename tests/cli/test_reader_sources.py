@@ -132,6 +132,22 @@ def test_empty_files_are_skipped_with_a_warning(
     assert printed.err.count("skipped: ") == 2
     assert "empty.txt: an empty file" in printed.err
     assert "every file is empty" in fails(capsys, "score", tmp_path / "empty.txt", "--model", model)
+    command = ("score", "--model", model, tmp_path / "empty.txt", tmp_path / "no.txt")
+    assert "was skipped" in fails(capsys, *command, "--on-error", "skip")
+    assert "--entities is given twice" in fails(
+        capsys, *command, "--entities", "names", "--entities", "none"
+    )
+    assert "expected .tsv" in fails(capsys, *command[:-1], "--output", tmp_path / "o.tsv.gz")
+
+
+def test_files_with_the_same_name_are_told_apart(model: Path, rows: Rows, tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.txt").write_text("Ann left.")
+
+    table = rows(*(tmp_path / folder / "a.txt" for folder in ("one", "two")), "--model", model)
+
+    assert {row["document"] for row in table} == {f"{tmp_path}/one/a", f"{tmp_path}/two/a"}
 
 
 def test_score_has_options_for_words_and_single_precision(

@@ -105,13 +105,18 @@ def test_minimal_pairs_have_differences_and_an_accuracy_for_each_group(
 def test_a_column_of_the_table_keeps_its_name_and_ours_gets_a_prefix(
     model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    (tmp_path / "t.tsv").write_text("surprisal\ttext\thigh\thigh2\nmine\tShe left.\t1\tShe\n")
+    (tmp_path / "t.tsv").write_text(
+        "surprisal\tdntm_static_surprisal\tstatic_surprisal\ttext\thigh2\n"
+        "mine\t1\t2\tShe left.\tShe\n"
+    )
 
     run("score", "--entities", "none", "--text-column", "text", tmp_path / "t.tsv", "--summary",
         "--model", model, "--region-column", "high2")  # fmt: skip
 
     [row] = read(capsys.readouterr().out, "\t")
     assert row["surprisal"] == "mine"
+    assert row["dntm_static_surprisal"] == "1"
+    assert float(row["dntm_dntm_static_surprisal"]) > 0
     assert float(row["dntm_surprisal"]) > float(row["region_high2_surprisal"]) > 0
 
 

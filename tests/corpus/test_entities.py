@@ -50,6 +50,10 @@ def entities(text: str, lexicon: Lexicon = LEXICON) -> list[list[str]]:
         ("The dog saw Vask. Karol Vask ran.", ["Vask|Karol Vask"]),
         ("He saw President Vask and the President.", ["President Vask|President"]),
         ("He saw Mr. Orr and Mrs. Orr. She met Mr. Orr.", ["Mr. Orr|Mr. Orr", "Mrs. Orr"]),
+        (
+            "He saw Mr. Orr and Mrs. Orr. Mr. Orr ran. Mrs. Orr ran. Mr. Orr ran. Mrs. Orr ran.",
+            ["Mr. Orr|Mr. Orr|Mr. Orr", "Mrs. Orr|Mrs. Orr|Mrs. Orr"],
+        ),
         ("He saw Ann Brandt and Bo Brandt. Brandt left.", ["Ann Brandt", "Bo Brandt|Brandt"]),
         ("He saw London Bridge in London.", ["London Bridge", "London"]),
         # Ordinary words with the capital of a beginning.

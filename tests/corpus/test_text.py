@@ -22,6 +22,7 @@ from dntm.corpus.document import Document, Mention
         ("snake_case & co", "snake _ case & co"),
         ("J. R. Hart met Plan B.", "J. R. Hart met Plan B ."),
         ("the 1990s and 19th, 4x4", "the 1990s and 19th , 4 x 4"),
+        ("3.5kg, 10,000km, $1.5m at 5.30pm", "3.5 kg , 10,000 km , $ 1.5 m at 5.30 pm"),
         ("Mr. O'Neill's aunt, d’Arcy", "Mr. O'Neill 's aunt , d’Arcy"),
         ("a Ph.D. at five o'clock", "a Ph.D. at five o ' clock"),
         ("DON'T see p. 5, fig. 2, H5N1", "DO N'T see p. 5 , fig. 2 , H5N1"),

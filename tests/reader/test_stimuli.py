@@ -82,6 +82,9 @@ HEAD = "item,text\n"
         ('{"text": "a"}\n[1]\n', 2, "[1], expected the columns text"),
         ('{"text": "a"}\n{"text": \n', 2, "Expecting value"),
         ('{"text": null}\n', 1, "column 'text' is None, expected a text"),
+        ("\n \n" + HEAD + "1,\n", 4, "column 'text' is '', expected a text"),
+        ("item,text\r\n1,a\r\n".encode("utf-16"), 1, "UTF-16, or line ends without a line feed, expected CSV"),
+        ("item,text\r1,a\r", 1, "expected CSV in UTF-8"),
         (HEAD + "1,\u200b\n", 2, "column 'text' is '\\u200b', expected a text"),
         (HEAD + "1,the [[old man sat\n", 2, "marks [[ in 'the [[old man sat', expected [[ ... ]]"),
         (HEAD + "1,[[\u115f]]\ufe0f\n", 2, "expected a text"),
@@ -109,6 +112,8 @@ def test_a_column_holds_the_words_of_a_region_or_nothing(tmp_path: Path) -> None
     stimuli = config.read(path, "t.csv")
 
     assert [s.regions[0] for s in stimuli] == [{"verb": range(5, 6)}, {}]
+    write(path, 'text,verb\n"Then, he left.",", he"\n')
+    assert config.read(path, "t.csv")[0].regions[0] == {"verb": range(2)}
     for text, problem in (
         ("are are,are", "'are' occurs 2 times"),
         ("She left.,are", "'are' occurs 0 times in 'She left.', expected once"),

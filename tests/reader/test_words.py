@@ -82,6 +82,10 @@ def test_a_mention_over_several_words_is_marked_on_each(reader: Reader) -> None:
     assert words["mention_words"].tolist() == [3, 3, 3, 0, 1]
     assert words["surprisal"].tolist()[1:3] == [0, 0]
     assert set(words["name"]) == {"Dr. Karol Vask", "", "Bo"}
+    ends = reader.read("Bo met Karol Vask.").to_frame(words=True)
+    for column in ("unigram_surprisal", "entropy", "entropy_reduction"):
+        assert ends[column].isna().tolist()[3], column
+    assert ends["unknown"].tolist()[2:] == [1, 1]
 
 
 def test_the_frequency_of_a_word_is_that_of_its_letters_not_of_a_quotation_mark() -> None:

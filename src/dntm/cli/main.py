@@ -115,6 +115,9 @@ def _files_first(arguments: list[str]) -> list[str]:
     last can be a file, and only if no file is given elsewhere: columns may have the names of files.
     """
     words = list(arguments)
+    for option in ("--entities", "--text-column"):
+        if words.count(option) > 1:
+            raise ValueError(f"{option} is given twice, expected all its values after one {option}")
     for place in (i for i in reversed(range(len(words))) if words[i] in _SEVERAL):
         values = list(takewhile(lambda w: w == "-" or not w.startswith("-"), words[place + 1 :]))
         first = 1

@@ -3,9 +3,10 @@
 import csv
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TextIO, cast, get_args
 
@@ -96,8 +97,8 @@ class Score:
                 bar.write(f"skipped: {problem}", file=sys.stderr)
             if stopped:
                 raise stopped[0]
-            if empty and not scored:
-                raise ValueError("nothing to score: every file is empty")
+            if not scored:
+                raise ValueError("nothing to score: every file is empty or was skipped")
         if table and len(self.table.text_column) == 2:
             table.print_accuracy()
 
@@ -127,10 +128,13 @@ class Score:
 
         noted = skipped if self.on_error == "skip" else None
         lazily = reader.vocabulary.entities_from == "first"
+        names = Counter(Path(source).name for source in self.sources)
         for source in self.sources:
+            parent = f"{Path(source).parent}/" if names[Path(source).name] > 1 else ""
             try:
                 texts = self.options.texts(source, self.documents, noted, empty, lazily=lazily)
-                for document, kinds, is_long in texts:
+                for text, kinds, is_long in texts:
+                    document = replace(text, name=f"{parent}{text.name}")
                     lexicon = reader.engine.lexicon
                     own = prepare(document, lexicon, kinds, lazily=True) if is_long else None
                     yield own or reader.prepare(document, kinds)
@@ -171,10 +175,13 @@ class StimulusRows:
             own = [f"{text}_{key}" for text in texts for key in own]
             own += [f"{name}_difference" for name in MEASURES]
         own = ["stimulus", *own]
-        self.columns = [*self._kept, *(f"dntm_{n}" if n in self._kept else n for n in own)]
+        self.columns = [*self._kept, *map(self._free, own)]
         self.count = len(stimuli) * len(texts)
         self._read: list[Reading] = []
         self._differences: dict[str, list[list[float]]] = {}
+
+    def _free(self, name: str) -> str:
+        return self._free(f"dntm_{name}") if name in self._kept else name
 
     def texts(self, reader: "Reader") -> Iterator["PreparedText"]:
         """All texts, in order."""

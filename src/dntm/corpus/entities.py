@@ -254,7 +254,7 @@ class EntityFinder:
     def _is_one(self, entity: int, core: tuple[str, ...]) -> bool:
         names = self._entities[entity].names
         single = all(len(name) == 1 for name in names)
-        return any(
+        return core in names or any(
             self._is_part(core, name)
             or (single and self._is_part(name, core))
             or (len(core) > 1 < len(name) and (core[0], core[-1]) == (name[0], name[-1]))

@@ -51,8 +51,8 @@ WORD_RULES = (
     r"[^\W\d_]+(?=n['’]t\b|N['’]T\b)",  # do|n't
     r"n['’]t\b|N['’]T\b",
     r"['’](?:s|re|ve|ll|d|m|S|RE|VE|LL|D|M)\b",  # Mary|'s
-    r"\d+(?:[.,]\d+)*(?:s|st|nd|rd|th)?\b",  # 10,000  1990s  19th
-    r"\d+",
+    r"\d++(?:[.,]\d++)*+(?:s|st|nd|rd|th)?\b",  # 10,000  1990s  19th
+    r"\d+(?:[.,]\d+)*",  # 3.5|kg
     r"(?<!\d)[^\W\d_]+\d[^\W_]*+",  # H5N1
     r"[^\W\d_]+",
     r"\.{2,}",

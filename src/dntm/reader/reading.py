@@ -366,8 +366,9 @@ class Reading:
             part, count = index - mention.words[0] + 1, mention.words[1] - mention.words[0]
             name = self.entities.get(mention.entity, "")
             about = (mention.entity, name, mention.occurrence, mention.group, part, count)
-        first = new[0] if new else None
-        word = next((token for token in new if token.word[0].isalnum()), first)
+        later = mention is not None and part > 1
+        first = new[0] if new and not later else None
+        word = next((token for token in new if token.word[0].isalnum()), first) if first else None
         parts = [part for token in inside for part in token.parts if part[0] == index]
         values: list[object] = []
         for model in (1, 2):
@@ -377,7 +378,7 @@ class Reading:
         return (
             *(self.name, sentence.paragraph + 1, sentence.index + 1),
             *(index, *(self.place[0] + end for end in match.span()), match[0], len(new), *about),
-            *(int(any(token.unknown for token in new)), len(match[0])),
+            *(int(any(token.unknown for token in inside)), len(match[0])),
             word and word.unigram_surprisal,
             first and sum(token.entropy_reduction or 0 for token in new),
             *values,

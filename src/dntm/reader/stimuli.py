@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate, chain, dropwhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,7 +109,7 @@ class StimulusConfig:
         words, given = (str(values.get(key or "") or "").strip() for key in keys)
         names = given.split()
         if words:
-            pattern = rf"(?<!\w){re.escape(words)}(?!\w)"
+            pattern = rf"(?:(?<!\w)|(?=\W)){re.escape(words)}(?:(?!\w)|(?<=\W))"
             given_text = marked
             marked, count = re.subn(pattern, r"[[\g<0>]]", marked)
             names = [str(self.region_column)]
@@ -124,9 +124,9 @@ class StimulusConfig:
 
 def _rows(path: Path) -> Iterator[tuple[int, Any]]:
     """The number of the first line of each row, and its cells, JSON line or error."""
-    lines = numbered_lines(path)
-    first = next(lines, (1, b""))
-    lines = chain([first], lines)
+    filled = dropwhile(lambda line: not line[1].strip(), numbered_lines(path))
+    first = next(filled, (1, b""))
+    lines = chain([first], filled)
     if first[1].lstrip().startswith(b"{"):
         yield first
         yield from ((number, line) for number, line in lines if line.strip())
@@ -137,14 +137,15 @@ def _rows(path: Path) -> Iterator[tuple[int, Any]]:
     delimiter = max("\t,;", key=lambda mark: first[1].count(mark.encode()))
     reader = csv.reader(decoded, delimiter=delimiter, strict=True)
     while True:
-        number = reader.line_num + 1
+        number = reader.line_num + first[0]
         try:
             if cells := next(reader):
                 yield number, cells
         except StopIteration:
             return
         except csv.Error as error:
-            yield number, ValueError(f"{error}, expected CSV")
+            odd = "UTF-16, or line ends without a line feed" if "new-line" in str(error) else error
+            yield number, ValueError(f"{odd}, expected CSV in UTF-8")
 
 
 def _values(row: Any, columns: Sequence[str]) -> dict[str, Any]:
