@@ -83,7 +83,11 @@ HEAD = "item,text\n"
         ('{"text": "a"}\n{"text": \n', 2, "Expecting value"),
         ('{"text": null}\n', 1, "column 'text' is None, expected a text"),
         ("\n \n" + HEAD + "1,\n", 4, "column 'text' is '', expected a text"),
-        ("item,text\r\n1,a\r\n".encode("utf-16"), 1, "UTF-16, or line ends without a line feed, expected CSV"),
+        (
+            "item,text\r\n1,a\r\n".encode("utf-16"),
+            1,
+            "UTF-16, or line ends without a line feed, expected CSV",
+        ),
         ("item,text\r1,a\r", 1, "expected CSV in UTF-8"),
         (HEAD + "1,\u200b\n", 2, "column 'text' is '\\u200b', expected a text"),
         (HEAD + "1,the [[old man sat\n", 2, "marks [[ in 'the [[old man sat', expected [[ ... ]]"),

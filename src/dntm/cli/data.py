@@ -1,10 +1,11 @@
 """`dntm data ...`: build, join, list and show datasets, and print Table 1 for them."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from tqdm import tqdm
@@ -13,7 +14,7 @@ from dntm.cli.runs import documents_of, print_groups, print_table, printable
 from dntm.corpus.catalog import CORPORA
 from dntm.corpus.dataset import LEFT_OUT, Dataset, Split, SplitStatistics, join_datasets
 from dntm.corpus.dataset_builder import BuildConfig, ReadConfig, build_dataset
-from dntm.corpus.document import Document, Token
+from dntm.corpus.document import Token
 from dntm.corpus.storyworld import build_storyworld
 from dntm.evaluation.groups import score_groups
 from dntm.evaluation.records import ideal_records
@@ -115,29 +116,21 @@ class Build:
     def _build(self, target: Path) -> None:
         skipped: list[str] = []
         try:
-            # The progress bar is closed before anything else is printed
-            with tqdm(desc="reading", unit=" documents", disable=None, mininterval=0.5) as bar:
-                build_dataset(
-                    self.source,
-                    target,
-                    self.reading,
-                    self.build,
-                    given=self.from_,
-                    overwrite=self.overwrite,
-                    skipped=skipped,
-                    progress=lambda documents: _counted(documents, bar),
-                )
+            build_dataset(
+                self.source,
+                target,
+                self.reading,
+                self.build,
+                given=self.from_,
+                overwrite=self.overwrite,
+                skipped=skipped,
+                progress=partial(tqdm, desc="reading", unit=" documents", disable=None),
+            )
         finally:
             for problem in skipped:
                 print(f"skipped: {problem}", file=sys.stderr)
             if skipped:
                 print(f"{len(skipped)} malformed documents skipped", file=sys.stderr)
-
-
-def _counted(documents: Iterable[Document], bar: "tqdm[Any]") -> Iterator[Document]:
-    for document in documents:
-        yield document
-        bar.update()
 
 
 @dataclass(frozen=True, kw_only=True)
