@@ -171,14 +171,11 @@ class Parameters(nn.Module):
         x.weight, x.W_dx; lstm.W_ih, W_hh, b; encoder.forward_lstm.*, encoder.backward_lstm.*,
         encoder.W_hd, encoder.b_d; merging.W, U, b; output.y.weight, output.y.W_dy, output.b.
         """
+        names = _PAPER_NAMES | ({"core.": "lstm."} if self.config.core == "lstm" else {})
         found: dict[str, Tensor] = {}
-        lstm = {"core.": "lstm."} if self.config.core == "lstm" else {}
         for name, parameter in self.named_parameters(remove_duplicate=False):
-            for prefix, paper in (_PAPER_NAMES | lstm).items():
-                if name.startswith(prefix):
-                    name = paper + name.removeprefix(prefix)  # noqa: PLW2901
-                    break
-            found[name] = parameter
+            prefix = next(filter(name.startswith, names), "")
+            found[names.get(prefix, "") + name.removeprefix(prefix)] = parameter
         return found
 
     def freeze_encoder(self, *, merging: bool = False) -> None:
