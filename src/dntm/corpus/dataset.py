@@ -16,7 +16,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -39,14 +39,9 @@ LEFT_OUT = ("too_many_entities", "in_no_split", "malformed", "not_of_the_corpus"
 
 def to_json(document: AnonymizedDocument) -> str:
     """One line of JSON, equal for equal documents."""
-    values: dict[str, Any] = {
-        "name": document.name,
-        "sentences": document.sentences,
-        "surfaces": document.surfaces,
-    }
-    if document.ideal is not None:
-        values["ideal"] = document.ideal
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+    values = {field.name: getattr(document, field.name) for field in fields(document)}
+    known = {name: value for name, value in values.items() if value is not None}
+    return json.dumps(known, ensure_ascii=False, separators=(",", ":"))
 
 
 def from_json(line: str) -> AnonymizedDocument:
