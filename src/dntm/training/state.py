@@ -26,10 +26,6 @@ WORDS = "x.words"
 """The input embeddings of words, as a part to freeze: those of entities are trained."""
 
 
-class Diverged(ValueError):  # noqa: N818
-    """The loss is not finite; nothing of it is saved."""
-
-
 @dataclass
 class Position:
     """The position of a run."""
@@ -137,11 +133,11 @@ class TrainingState(Generic[Model]):
         return total
 
     def check_loss(self, loss: float, norm: Tensor | None = None) -> None:
-        """Raise Diverged if the loss per token or the norm of the gradient is not finite."""
+        """Raise ValueError if the loss per token or the norm of the gradient is not finite."""
         if loss < MAX_NATS and (norm is None or bool(norm.isfinite())):
             return
         what = f"the loss is {loss:.3g}" if not loss < MAX_NATS else f"the gradient is {norm:.3g}"
-        raise Diverged(
+        raise ValueError(
             f"training diverged after {self.position.updates} updates: {what}. The last "
             f"checkpoint is kept; start again in another folder with a smaller learning rate (it "
             f"was {self.recipe.learning_rate:g}), a warmup, or a smaller clip"
