@@ -7,14 +7,13 @@ of words into chains of mentions. `StanzaResolver` runs the word-level coreferen
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, Protocol
 
-from dntm.corpus.document import Document, Mention, check
+from dntm.corpus.document import Mention
 
 INSTALL = 'pip install "dntm[coref]"'
 """Installs the packages of the coreference model."""
@@ -31,13 +30,6 @@ class Resolver(Protocol):
 
     def chains(self, sentences: Sequence[Sequence[str]]) -> list[list[Mention]]:
         """The mentions of each entity in reading order; chains ordered by first mention."""
-
-
-def resolve(document: Document, resolver: Resolver) -> Document:
-    """The document with the chains that the resolver finds."""
-    resolved = replace(document, chains=resolver.chains(document.sentences))
-    check(resolved)
-    return resolved
 
 
 class StanzaResolver:

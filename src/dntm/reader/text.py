@@ -17,7 +17,7 @@ from typing_extensions import TypeAliasType
 from dntm.corpus.anonymize import AnonymizeConfig, find_entities
 from dntm.corpus.document import AnonymizedDocument, Document, Span, Token, check
 from dntm.corpus.entities import PRONOUNS, EntityFinder, Lexicon
-from dntm.corpus.resolver import Resolver, resolve
+from dntm.corpus.resolver import Resolver
 from dntm.corpus.text import WORD_RULES, as_prose, document_of, sentences_in
 
 Kind = Literal["chains", "names", "unknown", "inline", "resolver", "none"]
@@ -170,8 +170,8 @@ def _with_chains(document: Document, kinds: Sequence[Kind], resolver: Resolver |
     if "resolver" in kinds:
         if resolver is None:
             raise ValueError("entities 'resolver' needs a coreference model: none was given")
-        resolved = resolve(replace(document, chains=()), resolver)
-        found = replace(found, chains=[*found.chains, *resolved.chains])
+        found = replace(found, chains=[*found.chains, *resolver.chains(document.sentences)])
+        check(found)
     return found
 
 
