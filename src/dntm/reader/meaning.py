@@ -25,7 +25,7 @@ subtracted. A word that is near to every entity is uninformative, so its mean si
 not yet mentioned (their own rows b_k) is subtracted as well.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from importlib.resources import files
@@ -88,10 +88,6 @@ class Evidence(NamedTuple):
     mentions: int = 0
     expected: Float[Tensor, " hidden_dim"] = torch.zeros(())
     """The sum of the core's states before the mentions."""
-
-    def after_mention(self, h: Float[Tensor, " hidden_dim"]) -> "Evidence":
-        """With one more mention."""
-        return self._replace(mentions=self.mentions + 1, expected=self.expected + h)
 
 
 class Meanings:
@@ -165,8 +161,8 @@ class Meanings:
         else:
             evidence = ()
         for entity, known in enumerate(evidence):
-            numbers = self.spaces[self.naming_space].numbers(known.own_words)
-            logits[entity, numbers] = -torch.inf
+            own_words = torch.tensor([*known.own_words], dtype=torch.long)
+            logits[entity, torch.isin(self.spaces[self.naming_space].rows, own_words)] = -torch.inf
         p = logits.softmax(1)
 
         def words(name: str, ranked: Tensor) -> list[list[Neighbor]]:
@@ -227,11 +223,6 @@ class Space:
         self._lengths = vectors.norm(dim=1).clamp_min(_LEAST).float()
         self._centered_lengths, self._unread = lengths.float(), self.unread.float()
         self._with_mean = (vectors @ self.mean).float()
-
-    def numbers(self, rows: Collection[int]) -> Int[Tensor, " found"]:
-        """The numbers of the content words among these rows."""
-        wanted = torch.tensor([*rows], dtype=torch.long)
-        return torch.isin(self.rows, wanted).nonzero().squeeze(1)
 
     def embeddings(
         self, slots: Sequence[int], d: Float[Tensor, "mentions context_dim"]

@@ -221,8 +221,8 @@ class ReadingBuilder:
             slots = map(self._engine.models.vocabulary.entity_at, score.rows[1:])
             mentions = [(token, slot) for token, slot in zip(sentence, slots, strict=True) if slot]
             for (token, _), h in zip(mentions, score.expected, strict=True):
-                known = self.evidence.get(token.entity, Evidence())
-                self.evidence[token.entity] = known.after_mention(h)
+                words, count, expected = self.evidence.get(token.entity, Evidence())
+                self.evidence[token.entity] = Evidence(words, count + 1, expected + h)
             mentioned = {token.entity: (slot, token.occurrence) for token, slot in mentions}
             for entity, (slot, occurrence) in mentioned.items():
                 assert self._meanings is not None
