@@ -8,6 +8,7 @@ from word vectors (`begin_with`), before pretraining or instead of it.
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -37,19 +38,15 @@ class PretrainedEncoder:
     model: SentenceCompletion
 
     @property
-    def embedding_dim(self) -> int:
-        """Size of the embeddings."""
-        return self.model.x.shape[1]
-
-    @property
-    def context_dim(self) -> int:
-        """Size of the context vectors d'."""
-        return self.model.encoder.W_hd.shape[0]
-
-    @property
-    def encoder_dim(self) -> int:
-        """Size of each of the encoder's two LSTMs."""
-        return self.model.encoder.forward_lstm.W_hh.shape[1]
+    def sizes(self) -> dict[str, Any]:
+        """The settings of a language model that starts from it."""
+        encoder = self.model.encoder
+        return {
+            "embedding_dim": self.model.x.shape[1],
+            "hidden_dim": self.model.x.shape[1],
+            "encoder_dim": encoder.forward_lstm.W_hh.shape[1],
+            "context_dim": encoder.W_hd.shape[0],
+        }
 
     def save(self, directory: Path) -> None:
         """Write the checkpoint; an existing one is replaced."""

@@ -228,13 +228,7 @@ class StudyConfig:
 
             pretrained = _existing(pretrained, "pretrained")
             encoder = PretrainedEncoder.load(best_of(Path(pretrained)))
-            model = dataclasses.replace(
-                model,
-                embedding_dim=encoder.embedding_dim,
-                hidden_dim=encoder.embedding_dim,
-                encoder_dim=encoder.encoder_dim,
-                context_dim=encoder.context_dim,
-            )
+            model = dataclasses.replace(model, **encoder.sizes)
         return dataclasses.replace(
             self,
             corpus=self.corpus if self.corpus in CORPORA else _existing(self.corpus, "corpus"),
