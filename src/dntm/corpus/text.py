@@ -24,6 +24,7 @@ of the word next to them. No word contains whitespace.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -229,6 +230,13 @@ def blocks(path: Path, documents: Documents = "file") -> Iterator[Block]:
         has_text |= not empty
     if has_text:
         yield Block(str(path), first, lines, document=document, part=part + bool(part))
+
+
+def documents_in(path: Path, documents: Documents) -> Iterator[Document]:
+    """The documents of a plain text that have a word, without the positions of words."""
+    for block in blocks(path, documents):
+        with suppress(EmptyInputError):
+            yield parse(block, documents, spans=False)
 
 
 def parse(

@@ -26,9 +26,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dntm.corpus import text
-from dntm.corpus.document import EmptyInputError
-from dntm.corpus.text import Documents
+from dntm.corpus.text import Documents, documents_in
 from dntm.corpus.vocabulary import SPECIALS, UNK, TextSettings, Vocabulary, check_size, straightened
 from dntm.files import new_folder, write_text
 from dntm.settings import cut, read_json, settle
@@ -213,14 +211,9 @@ def read_sentences(
     path: Path, documents: Documents, progress: Callable[[int], object] = lambda _: None
 ) -> Iterator[list[str]]:
     """The sentences of a file; blocks without a word are skipped."""
-    for block in text.blocks(path, documents):
-        try:
-            sentences = text.parse(block, documents, spans=False).sentences
-        except EmptyInputError:
-            continue
-        for sentence in sentences:
-            yield list(sentence)
-        progress(sum(map(len, sentences)))
+    for document in documents_in(path, documents):
+        yield from map(list, document.sentences)
+        progress(sum(map(len, document.sentences)))
 
 
 def _vocabulary(

@@ -26,7 +26,6 @@ from dntm.corpus.anonymize import AnonymizeConfig, find_entities
 from dntm.corpus.document import (
     AnonymizedDocument,
     Document,
-    EmptyInputError,
     InputError,
     Mention,
     Token,
@@ -35,7 +34,7 @@ from dntm.corpus.document import (
 )
 from dntm.corpus.entities import Lexicon
 from dntm.corpus.entity_slots import encode
-from dntm.corpus.text import Documents, blocks, parse, sentences_in
+from dntm.corpus.text import Documents, documents_in, sentences_in
 from dntm.corpus.vocabulary import SPECIALS, UNK, Vocabulary
 
 SENTENCES = 6
@@ -145,11 +144,8 @@ def held_out_documents(
 ) -> Iterator[Sequence[Sequence[Token]]]:
     """The sentences of each document, with entities; no two documents share an entity number."""
     entities = 0
-    for block in (b for source in files for f in files_below(source) for b in blocks(f, documents)):
-        try:
-            found = parse(block, documents, spans=False)
-        except EmptyInputError:
-            continue
+    paths = (path for source in files for path in files_below(source))
+    for found in (document for path in paths for document in documents_in(path, documents)):
         document = _anonymized(found, lexicon)
         yield [
             [t if isinstance(t, str) else t + entities for t in sentence]
