@@ -47,7 +47,16 @@ class ClozeText(NamedTuple):
     @classmethod
     def of(cls, document: AnonymizedDocument) -> Self:
         """Find the gaps."""
-        return cls(document, tuple(_gaps(document)))
+        seen: dict[int, int] = {}
+        gaps: list[Gap] = []
+        for s, sentence in enumerate(document.sentences):
+            candidates = tuple(sorted(seen))
+            for p, token in enumerate(sentence):
+                if isinstance(token, int):
+                    seen[token] = seen.get(token, 0) + 1
+                    if token in candidates and len(candidates) > 1:
+                        gaps.append(Gap(s, p, token, seen[token], candidates))
+        return cls(document, tuple(gaps))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,17 +85,6 @@ class ClozeRecords(Table):
         """Rank the candidates of every gap."""
         pairs = zip(texts, filled, strict=True)
         return cls.of_rows(row for text, scores in pairs for row in _rank(text, scores))
-
-
-def _gaps(document: AnonymizedDocument) -> Iterator[Gap]:
-    seen: dict[int, int] = {}
-    for s, sentence in enumerate(document.sentences):
-        candidates = tuple(sorted(seen))
-        for p, token in enumerate(sentence):
-            if isinstance(token, int):
-                seen[token] = seen.get(token, 0) + 1
-                if token in candidates and len(candidates) > 1:
-                    yield Gap(s, p, token, seen[token], candidates)
 
 
 def _rank(text: ClozeText, scores: "Completions") -> Iterator[tuple[str | float, ...]]:
