@@ -11,7 +11,7 @@ import json
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
@@ -30,6 +30,13 @@ def settle(config: "DataclassInstance", **least: int) -> None:
         object.__setattr__(config, name, value)
         if name in least and value is not None and value < least[name]:
             raise ValueError(f"{name} is {value}, expected at least {least[name]}")
+
+
+def require(config: object, names: str, holds: Callable[[float], bool], expected: str) -> None:
+    """Raise ValueError for the first of these settings that is set and does not hold."""
+    for name in names.split():
+        if (value := getattr(config, name)) is not None and not holds(value):
+            raise ValueError(f"{name} is {value!r:.40}, expected {expected}")
 
 
 def merged(config: T, values: Mapping[Any, Any], source: str, prefix: str = "") -> T:

@@ -34,7 +34,7 @@ from dntm.corpus.formats import ANNOTATED, Format, files_and_format, read_docume
 from dntm.corpus.text import Documents
 from dntm.corpus.vocabulary import TextSettings, Vocabulary, check_size, load_vocabulary
 from dntm.files import resolved
-from dntm.settings import plain, settle
+from dntm.settings import plain, require, settle
 
 Entities = Literal["chains", "names", "unknown", "none"]
 
@@ -72,10 +72,7 @@ class ReadConfig:
         settle(self, limit=1)
         if self.fractions and (min(self.fractions) < 0 or abs(sum(self.fractions) - 1) > 1e-6):
             raise ValueError(f"fractions {self.fractions}, expected three that sum to 1")
-        if not 0 < self.train_fraction <= 1:
-            raise ValueError(
-                f"train_fraction is {self.train_fraction}, expected above 0 and at most 1"
-            )
+        require(self, "train_fraction", lambda v: 0 < v <= 1, "above 0 and at most 1")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dntm.corpus.text import Documents, documents_in
 from dntm.corpus.vocabulary import SPECIALS, UNK, TextSettings, Vocabulary, check_size, straightened
 from dntm.files import new_folder, write_text
-from dntm.settings import cut, read_json, settle
+from dntm.settings import cut, read_json, require, settle
 
 FORMAT_VERSION = 1
 _NO_HEADER = (SyntaxError, MemoryError, TokenError)
@@ -60,8 +60,7 @@ class StoreConfig:
     def __post_init__(self) -> None:
         settle(self, longest=1, min_count=1, without_vector=1)
         check_size(self.vocabulary_size, entities=0)
-        if not 0 <= self.held_out < 1:
-            raise ValueError(f"held_out is {self.held_out}, expected at least 0 and below 1")
+        require(self, "held_out", lambda v: 0 <= v < 1, "at least 0 and below 1")
 
 
 @dataclass(frozen=True)

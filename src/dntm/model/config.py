@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from dntm.corpus.vocabulary import SPECIALS, entity_rows
-from dntm.settings import settle
+from dntm.settings import require, settle
 
 CORES = ("lstm", "transformer")
 """Cores that are trained from scratch."""
@@ -34,10 +34,9 @@ LETTERS: dict[str, Variant] = {"A": "baseline", "B": "input", "C": "output", "D"
 LARGEST_SIZE = 10_000_000
 """The maximum of any dimension; products of larger sizes would overflow."""
 _SIZES = (
-    *("vocabulary", "entities", "embedding_dim", "hidden_dim", "core_dim"),
-    *("encoder_dim", "context_dim", "layers", "heads"),
+    "vocabulary entities embedding_dim hidden_dim core_dim encoder_dim context_dim layers heads"
 )
-_DROPOUTS = ("dropout_embedding", "dropout_hidden", "dropout_context")
+_DROPOUTS = "dropout_embedding dropout_hidden dropout_context"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,19 +92,13 @@ class ModelConfig:
         # The order is fixed, because each term sees what earlier terms added.
         in_order = tuple(name for name in get_args(Extension) if name in self.extensions)
         object.__setattr__(self, "extensions", in_order)
+        require(self, _SIZES, lambda v: 1 <= v <= LARGEST_SIZE, f"1 to {LARGEST_SIZE:,}")
+        require(self, _DROPOUTS, lambda v: 0 <= v < 1, "at least 0 and below 1")
         for problem in self._problems():
             raise ValueError(problem)
 
     def _problems(self) -> Iterator[str]:
-        """The problems with the settings."""
         x, h, variant = self.embedding_dim, self.hidden_dim, self.variant
-        for name in _SIZES:
-            size = getattr(self, name)
-            if not (name == "core_dim" and size is None) and not 1 <= size <= LARGEST_SIZE:
-                yield f"{name} is {size!r:.40}, expected 1 to {LARGEST_SIZE:,}"
-        for name in _DROPOUTS:
-            if not 0 <= (share := getattr(self, name)) < 1:
-                yield f"{name} is {share!r}, expected at least 0 and below 1"
         if self.vocabulary <= entity_rows(self.entities).stop:
             special = f"{len(SPECIALS)} special and {self.entities} entity rows"
             yield f"vocabulary is {self.vocabulary}, expected more than its {special}"

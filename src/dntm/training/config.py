@@ -1,7 +1,6 @@
 """Settings of training and pretraining runs (Section 5.1). No torch here."""
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self
@@ -10,17 +9,10 @@ from dntm.corpus.token_store import StoreConfig
 from dntm.corpus.vocabulary import Vocabulary
 from dntm.files import resolved
 from dntm.model.config import LARGEST_SIZE, Merging, ModelConfig
-from dntm.settings import settle
+from dntm.settings import require, settle
 
 RUN = Path("runs/DATASET-VARIANT-SEED")
 """The default run folder."""
-
-
-def _require(config: object, names: str, holds: Callable[[float], bool], expected: str) -> None:
-    """Raise ValueError for the first of these settings for which `holds` is false."""
-    for name in names.split():
-        if not holds(value := getattr(config, name)):
-            raise ValueError(f"{name} is {value!r:.40}, expected {expected}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +42,9 @@ class Optimization:
 
     def __post_init__(self) -> None:
         settle(self)
-        _require(self, "learning_rate clip", lambda v: v > 0, "more than 0")
-        _require(self, "average warmup", lambda v: 0 <= v < 1, "at least 0 and below 1")
-        _require(self, "embedding_rate weight_decay", lambda v: v >= 0, "at least 0")
+        require(self, "learning_rate clip", lambda v: v > 0, "more than 0")
+        require(self, "average warmup", lambda v: 0 <= v < 1, "at least 0 and below 1")
+        require(self, "embedding_rate weight_decay", lambda v: v >= 0, "at least 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +78,9 @@ class Recipe(Optimization):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require(self, "batch truncation epochs validations", lambda v: v >= 1, "at least 1")
-        _require(self, "hide reveal", lambda v: 0 <= v <= 1, "0 to 1")
-        _require(self, "output_sample", lambda v: v >= 0, "at least 0")
+        require(self, "batch truncation epochs validations", lambda v: v >= 1, "at least 1")
+        require(self, "hide reveal", lambda v: 0 <= v <= 1, "0 to 1")
+        require(self, "output_sample", lambda v: v >= 0, "at least 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,8 +149,8 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         settle(self)
-        sizes = "embedding_dim encoder_dim" + " context_dim" * (self.context_dim is not None)
-        _require(self, sizes, lambda v: 1 <= v <= LARGEST_SIZE, f"1 to {LARGEST_SIZE:,}")
+        sizes = "embedding_dim encoder_dim context_dim"
+        require(self, sizes, lambda v: 1 <= v <= LARGEST_SIZE, f"1 to {LARGEST_SIZE:,}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,10 +185,10 @@ class PretrainRecipe(Optimization):
     def __post_init__(self) -> None:
         super().__post_init__()
         counts = "batch iterations negatives candidates validations"
-        _require(self, counts, lambda v: v >= 1, "at least 1")
-        _require(self, "hide", lambda v: 0 <= v < 1, "at least 0 and below 1")
-        _require(self, "subsample", lambda v: v > 0, "more than 0")
-        _require(self, "smoothing mentions", lambda v: v >= 0, "at least 0")
+        require(self, counts, lambda v: v >= 1, "at least 1")
+        require(self, "hide", lambda v: 0 <= v < 1, "at least 0 and below 1")
+        require(self, "subsample", lambda v: v > 0, "more than 0")
+        require(self, "smoothing mentions", lambda v: v >= 0, "at least 0")
 
 
 @dataclass(frozen=True, kw_only=True)
