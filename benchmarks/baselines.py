@@ -16,7 +16,7 @@ from benchmarks.documents import Document, make_batches
 from benchmarks.timing import print_machine, seconds
 from benchmarks.train import TrainingOptions, make_model, trainer, training_memory_gb
 from dntm.corpus.document import AnonymizedDocument, Token
-from dntm.corpus.vocabulary import Vocabulary, entity_of_row, entity_rows
+from dntm.corpus.vocabulary import Vocabulary, entity_rows
 from dntm.evaluation.cloze import ClozeText
 from dntm.model.baselines.ngram import NGram
 from dntm.model.scorer import Scorer
@@ -90,7 +90,7 @@ def _text(document: Document, vocabulary: Vocabulary) -> AnonymizedDocument:
     def token(row: int) -> Token:
         if row >= rows.stop:
             return str(vocabulary.words[row - rows.stop])
-        return int(entity_of_row(row)) if row >= rows.start else "<unk>"
+        return vocabulary.entity_at(row) or "<unk>"
 
     sentences = [[token(row) for row in sentence[1:-1]] for sentence in document]
     return AnonymizedDocument(name="benchmark", sentences=sentences)

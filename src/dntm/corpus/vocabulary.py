@@ -49,11 +49,6 @@ def row_of_entity(entity: Numbers) -> Numbers:
     return entity + (len(SPECIALS) - 1)
 
 
-def entity_of_row(row: Numbers) -> Numbers:
-    """The entity 1, 2, ... of an entity row."""
-    return row - (len(SPECIALS) - 1)
-
-
 _ENTITY = re.compile(r"\[\d+\]")
 _MOST_ENTITIES = 1_000_000
 _SETTINGS = "text_settings.json"
@@ -152,7 +147,7 @@ class Vocabulary:
 
     def entity_at(self, row: int) -> int:
         """The entity of a row, or 0."""
-        entity = entity_of_row(row)
+        entity = row - row_of_entity(0)
         return entity if 1 <= entity <= self.entities else 0
 
     def row(self, token: Token) -> int:
@@ -174,12 +169,11 @@ class Vocabulary:
         rows = entity_rows(self.entities)
         if row >= rows.stop:
             return str(self.words[row - rows.stop])
-        return SPECIALS[row] if row < rows.start else f"[{entity_of_row(row)}]"
+        return SPECIALS[row] if row < rows.start else f"[{row - row_of_entity(0)}]"
 
     def labels(self) -> list[str]:
         """The labels of all rows, in order."""
-        entities = [f"[{entity}]" for entity in range(1, self.entities + 1)]
-        return [*SPECIALS, *entities, *self.words]
+        return [self.label(row) for row in range(len(self))]
 
     def whole_words(self) -> Sequence[str]:
         """The word of each row of `words`; empty for parts of words."""
