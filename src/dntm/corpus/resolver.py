@@ -16,7 +16,6 @@ from typing import Any, Protocol
 from dntm.corpus.document import Mention
 
 INSTALL = 'pip install "dntm[coref]"'
-"""Installs the packages of the coreference model."""
 _PACKAGES = ("stanza", "transformers", "peft")
 _DOWNLOAD = "python -c \"import stanza; stanza.download('en', processors='tokenize,coref')\""
 _NOT_A_MODEL = (AttributeError, EOFError, LookupError, RuntimeError, TypeError, ValueError)

@@ -55,7 +55,6 @@ class BaseModel:
     y: Tensor
     """Output embeddings of the pieces."""
     b: Tensor | None
-    """Output biases."""
     tokenizer: Any
     start: int
     """The piece before a text."""

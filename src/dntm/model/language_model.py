@@ -208,7 +208,6 @@ class BlockScores(NamedTuple):
     ends: Float[Tensor, "sentences entities context_dim"]
     """d of every slot after each sentence."""
     state: State
-    """The state after the window."""
 
 
 @torch.no_grad()

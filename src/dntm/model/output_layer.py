@@ -109,7 +109,6 @@ class Scores(NamedTuple):
     log_p: Float[Tensor, " tokens"]
     """Log-probability of the target."""
     entropy: Float[Tensor, " tokens"]
-    """Entropy of the distribution."""
     total: Float[Tensor, " tokens"]
     """Log of the sum of exponentials over all rows and copies."""
 

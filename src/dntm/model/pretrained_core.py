@@ -134,7 +134,6 @@ class PretrainedCore(nn.Module):
         begins: Bool[np.ndarray, " time"],
         past: ReadText | None,
     ) -> list[ReadOn]:
-        """Read alternatives with the same past."""
         from transformers import DynamicCache
 
         count, real = len(x), ~begins

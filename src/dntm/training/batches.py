@@ -308,7 +308,6 @@ class Hiding:
         return {entity: row for entity, row in single.items() if self.nameable[row]}
 
     def _choose(self, tokens: Sequence[Sequence[Token]], random: np.random.Generator) -> set[str]:
-        """Choose the words to hide."""
         if not self.hide:
             return set()
         counts = Counter(token for sentence in tokens for token in sentence)

@@ -165,7 +165,6 @@ def initial_encoder(config: PretrainConfig, store: TokenStore) -> SentenceComple
 
 
 def _copy_encoder(model: SentenceCompletion, words: Sequence[str], source: Path) -> None:
-    """Start from another pretraining."""
     given = PretrainedEncoder.load(best_of(source))
     weights = given.model.state_dict()
     if given.vocabulary.words != words:

@@ -55,7 +55,6 @@ class Progress:
     loss: float = 0.0
     """The loss (nats) summed over them."""
     validation: dict[str, Any] | None = None
-    """The results of a validation."""
 
 
 @dataclass
