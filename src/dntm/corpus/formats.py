@@ -60,10 +60,7 @@ def files_and_format(
     for path in files:
         if known := _format_of_name(path):
             by_format.setdefault(known, []).append(path)
-    chosen = given
-    if chosen is None:
-        chosen = _only_format(source, by_format, option)
-        chosen = _inline(chosen, by_format[chosen])
+    chosen = given or _only_format(source, by_format, option)
     named: Format = "text" if chosen == "inline" else chosen
     found = by_format.get(named, files)
     gold = [path for path in found if "gold_conll" in path.name]
@@ -84,7 +81,7 @@ def _only_format(source: Path, by_format: dict[Format, list[Path]], option: str)
     if not by_format:
         problem = "no file named *_conll, *.conll, *.conllu, *.jsonl or *.txt"
         raise InputError(source, None, f"{problem}: pass {option}")
-    return annotated[0] if annotated else "text"
+    return annotated[0] if annotated else _inline("text", by_format["text"])
 
 
 def recognize(path: Path) -> Format:
