@@ -33,7 +33,7 @@ def settle(config: "DataclassInstance", **least: int) -> None:
 
 
 def require(config: object, names: str, holds: Callable[[float], bool], expected: str) -> None:
-    """Raise ValueError for the first of these settings that is set and does not hold."""
+    """Raise ValueError for the first of these settings that is not None and fails `holds`."""
     for name in names.split():
         if (value := getattr(config, name)) is not None and not holds(value):
             raise ValueError(f"{name} is {value!r:.40}, expected {expected}")

@@ -88,7 +88,7 @@ class Evaluate(Computing):
         models, corpus = self._arguments()
         self._check_against(models)
         if self.exchange_memories and (self.cloze or self.open_vocabulary):
-            raise ValueError("--exchange-memories with --cloze or --open-vocabulary")
+            raise ValueError("--exchange-memories cannot be used with --cloze or --open-vocabulary")
         self.set_threads()
         if self.open_vocabulary:
             numbers = self._open_vocabulary(models, corpus)

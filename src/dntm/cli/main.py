@@ -117,7 +117,7 @@ def _files_first(arguments: list[str]) -> list[str]:
     words = list(arguments)
     for option in ("--entities", "--text-column"):
         if words.count(option) > 1:
-            raise ValueError(f"{option} is given twice, expected all its values after one {option}")
+            raise ValueError(f"{option} is given twice, expected once, followed by all its values")
     for place in (i for i in reversed(range(len(words))) if words[i] in _SEVERAL):
         values = list(takewhile(lambda w: w == "-" or not w.startswith("-"), words[place + 1 :]))
         first = 1

@@ -50,7 +50,7 @@ class ReaderOptions(ModelOptions):
     """What counts as an entity: chains (as annotated), names (runs of capitalized words), unknown
     (nouns outside the vocabulary), inline (words such as [1]), resolver (found by a coreference
     model), or none. Several can be combined. auto: chains in annotated files, inline in files with
-    words such as [1], names and unknown in all others and in tables."""
+    words such as [1], names and unknown in all other files and in tables."""
     coref_model: Path | None = None
     """Weights of the coreference model for --entities resolver (see docs/reading.md)."""
     input_format: Format | None = None
@@ -182,7 +182,7 @@ def output_format(given: str | None, output: Path | None, formats: Sequence[str]
     extension = output.suffix[1:] if output else ""
     if not given and extension not in (*formats, "txt", ""):
         known = ", ".join(f".{name}" for name in formats)
-        raise ValueError(f"--output {output}: expected {known}, or the option --format")
+        raise ValueError(f"--output {output}: expected {known} as the extension, or --format")
     return given or (extension if extension in formats else formats[0])
 
 
@@ -290,7 +290,7 @@ class Fill:
             unit=self.unit,
         )
         if not found:
-            raise ValueError("nothing fills the gap: the text before it has no entities")
+            raise ValueError("no candidates for the gap: the text before it has no entities")
         static = sorted(found, key=lambda filling: filling.static_surprisal)
         rows: list[tuple[str, ...]] = [("model", self.unit, "static baseline", self.unit)]
         for ours, theirs in islice(zip(found, static, strict=True), self.top):

@@ -233,7 +233,7 @@ def blocks(path: Path, documents: Documents = "file") -> Iterator[Block]:
 
 
 def documents_in(path: Path, documents: Documents) -> Iterator[Document]:
-    """The documents of a plain text that have a word, without the positions of words."""
+    """The documents of a plain text that have at least one word, without word positions."""
     for block in blocks(path, documents):
         with suppress(EmptyInputError):
             yield parse(block, documents, spans=False)

@@ -84,7 +84,7 @@ class Vocabulary:
     ends: ClassVar[bool] = True
     """Whether every sentence ends with <eos>."""
     without_row: ClassVar[str] = SPECIALS[UNK]
-    """How a mention without a row is read."""
+    """The word that is read in place of a mention without a row."""
     words: Sequence[str] = field(repr=False)
     entities: int = 50
     settings: TextSettings | None = field(default=None, compare=False)

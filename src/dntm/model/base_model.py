@@ -33,7 +33,7 @@ _SEPARATOR = "<|endoftext|>"
 _NAMES = ("John", "Mary", "he", "she", "it", "they", "London", "Smith", "company", "man")
 """The rows of entities start at the mean of these words."""
 _TYPICAL = 500
-"""The first pieces of a vocabulary are the most frequent ones."""
+"""Number of pieces averaged in `typical_state`: the first ones, which are the most frequent."""
 _TOLERANCE = 1e-3
 
 
@@ -70,7 +70,7 @@ class BaseModel:
 
     @cached_property
     def typical_state(self) -> Float[Tensor, " dim"]:
-        """The mean last state after single pieces: what is expected anywhere."""
+        """The mean hidden state after single pieces: what the model expects in any context."""
         pieces = torch.arange(min(_TYPICAL, len(self.x)))
         texts = torch.stack((self.x[[self.start]].expand(len(pieces), -1), self.x[pieces]), 1)
         decoder, _ = self.decoder_for(texts, training=False)

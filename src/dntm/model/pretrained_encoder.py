@@ -39,7 +39,7 @@ class PretrainedEncoder:
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """The settings of a language model that starts from it."""
+        """The sizes of a language model that starts from this encoder."""
         encoder = self.model.encoder
         return {
             "embedding_dim": self.model.x.shape[1],

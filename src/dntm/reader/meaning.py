@@ -8,14 +8,14 @@ never predicted. The scale s_n after n mentions is learned if a model is trained
 words (`extensions.naming`); the nearest input words of such a model are its predicted words. For
 other models p is a softmax of `near` with scale 10, which ranks words but is not calibrated.
 
-With a pretrained core, the pieces nearest to x_e say nothing about the meaning of e. It predicts
-the words that it expects instead of the entity's mentions, more than elsewhere:
+With a pretrained core, the pieces nearest to x_e say nothing about the meaning of e. The predicted
+words are those that the core expects in place of the mentions, more than in other contexts:
 
     p(w | e) = softmax_w(h_e . y_w + b_w - (h_0 . y_w + b_w) / 2)
 
-h_e is the mean state before the mentions, and h_0 the mean state after single pieces. This is the
-geometric mean of the core's own distributions, divided by the square root of a typical one. It is
-not calibrated either.
+h_e is the mean state before the mentions, and h_0 the mean state after single pieces. Before it is
+normalized, p is the geometric mean of the core's distributions before the mentions, divided by the
+square root of a typical distribution. It is not calibrated either.
 
 Words of the entity's own sentences are not predicted: they describe it, but are rarely its meaning.
 Sentences that seem to define it ("a blicket is a dog", "a kind of dog") are exceptions.
@@ -81,10 +81,10 @@ def content_words(words: Sequence[str]) -> Iterator[int]:
 
 
 class Evidence(NamedTuple):
-    """What is known about the meaning of an entity, besides d."""
+    """What is known about the meaning of an entity in addition to d."""
 
     own_words: frozenset[int] = frozenset()
-    """The rows of words that it is not."""
+    """The rows of words that cannot be its predicted words."""
     mentions: int = 0
     expected: Float[Tensor, " hidden_dim"] = torch.zeros(())
     """The sum of the core's states before the mentions."""
@@ -187,7 +187,7 @@ class Meanings:
     def _expected(
         self, core: PretrainedCore, evidence: Sequence[Evidence]
     ) -> Float[Tensor, "entities words"]:
-        """The logits of words that a pretrained core expects instead of each entity."""
+        """The logits of words that a pretrained core expects in place of each entity."""
         weight, b = self._model.output.weight, self._model.output.b
         rows = self.spaces["output"].rows
         h = torch.stack([known.expected / known.mentions for known in evidence])

@@ -21,7 +21,7 @@ def plot(reading: Reading, entity: int | str | None) -> Figure:
         return _surprisals(reading)
     if not (trail := reading.trail(entity)):
         names = ", ".join(reading.entities.values()) or "none"
-        raise ValueError(f"no predicted words for {entity!r}, entities of the text: {names}")
+        raise ValueError(f"no predicted words for {entity!r}; entities of the text: {names}")
     return _trail(trail)
 
 

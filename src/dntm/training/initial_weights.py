@@ -33,7 +33,7 @@ def fit_to_base(config: TrainConfig, vocabulary: Vocabulary) -> tuple[TrainConfi
         if getattr(config, option):
             raise ValueError(f"--{option} with a pretrained core, which has its own embeddings")
     if WORDS in config.training.freeze:
-        raise ValueError(f"freeze {WORDS} with a pretrained core, whose words are always frozen")
+        raise ValueError(f"freeze {WORDS}: the words of a pretrained core are always frozen")
     base = load_base(config.model.core)
     dim = base.x.shape[1]
     model = replace(config.model, embedding_dim=dim, hidden_dim=dim)

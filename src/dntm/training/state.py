@@ -74,7 +74,7 @@ class TrainingState(Generic[Model]):
     def start(
         cls, model: Model, recipe: Optimization, seed: int, frozen: Collection[str] = ()
     ) -> Self:
-        """The state before the first update; `frozen` parts may still have learned rows."""
+        """The state before the first update; parts in `frozen` may still have learned rows."""
         weights = dict(model.named_parameters())
         learned = {name: p for name, p in weights.items() if p.requires_grad}
         own_rate = EMBEDDINGS if recipe.embedding_rate != 1 or WORDS in frozen else ()
@@ -87,7 +87,7 @@ class TrainingState(Generic[Model]):
                 {"params": [p for p in rest if p.dim() <= 1], "weight_decay": 0.0},
             ]
         if slow:
-            # Weight decay would pull word vectors away from their initial values, even frozen ones.
+            # Weight decay would pull word vectors, even frozen ones, from their initial values.
             groups.append({"params": slow, "weight_decay": 0.0, "rate": recipe.embedding_rate})
         kind = torch.optim.AdamW if recipe.weight_decay else torch.optim.Adam
         optimizer = kind(groups, lr=recipe.learning_rate, fused=True)

@@ -104,10 +104,10 @@ def dropout(
 
 
 def exchange_memories(window: Window, d: Float[Tensor, "batch entities context_dim"]) -> Window:
-    """A control that shows how much of a result is about *which* entity it is.
+    """A control that shows how much of a result depends on *which* entity a memory belongs to.
 
     In the input and output layers, every entity that was mentioned before has the state of the next
-    such entity of its document. A model that gains as much as with the right states has only
+    such entity of its document. If a model gains as much as with the right states, it has only
     learned that an entity was mentioned before, or what the document is about. `d` are the states
     before the window, zero for unseen entities.
     """
