@@ -129,6 +129,11 @@ def test_a_column_holds_the_words_of_a_region_or_nothing(tmp_path: Path) -> None
         assert problem in str(caught.value)
 
 
+def test_regions_are_given_in_one_way() -> None:
+    with pytest.raises(ValueError, match="expected one of them"):
+        StimulusConfig(region_column="verb", region_names="names")
+
+
 def test_a_column_names_the_marked_regions(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "text,names\n[[The man]] [[sat]] down.,subject verb\n")
     config = StimulusConfig(text_column=("text",), region_names="names")

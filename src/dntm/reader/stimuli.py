@@ -60,6 +60,10 @@ class StimulusConfig:
     """Minimal pairs: also print the accuracy for each value of this column. A pair is correct if
     the first text has the lower surprisal."""
 
+    def __post_init__(self) -> None:
+        if self.region_column and self.region_names:
+            raise ValueError("--region-column and --region-names are given, expected one of them")
+
     def read(self, path: Path, name: str, skipped: list[str] | None = None) -> list[Stimulus]:
         """Read the stimuli of a file; `name` is its name in error messages.
 
